@@ -1,0 +1,173 @@
+package components
+
+import "perfsim/ecs"
+
+// InstrID is a row of the instruction table. Rows are in program order: the
+// order in which the placement walks, blocks of a loop right after the loop.
+type InstrID uint32
+
+// NoInstr stands for "no instruction".
+const NoInstr InstrID = 1<<32 - 1
+
+// Flags are properties of an instruction that the cost and placement rules
+// ask for; readers set them once so that no system has to look at operands.
+type Flags uint32
+
+// The flags.
+const (
+	FlagTrigger     Flags = 1 << iota // DMATrigger: its consumers wait for its start only
+	FlagCollective                    // CollectiveCompute: shares stream bandwidth, may be reflowed
+	FlagBarrier                       // engine ALL: waits for the five data-path lanes
+	FlagLoop                          // holds blocks of its own; not placed itself
+	FlagLocal                         // a collective in its "local" form, which runs on the DMA lane
+	FlagSWDGE                         // descriptors made by software (GpSimd)
+	FlagHWDGE                         // descriptors made by the hardware descriptor generator
+	FlagTranspose                     // a matmul that only transposes, or a transposing DMA
+	FlagAccStart                      // a matmul that starts an accumulation group
+	FlagAccStop                       // a matmul that ends an accumulation group
+	FlagSrcPSUM                       // first input in PSUM
+	FlagSrcDRAM                       // first input in device memory
+	FlagTwoInputs                     // at least two tensor inputs
+	FlagSrc2PSUM                      // second tensor input in PSUM
+	FlagThreeInputs                   // at least three tensor inputs
+	FlagDstPSUM                       // first output in PSUM
+	FlagDstDRAM                       // first output in device memory
+	FlagMixedTypes                    // input and output element types differ
+	FlagStrided                       // an innermost step other than one element
+	FlagUnknownOp                     // an opcode that is in no table; costed as the machine says
+	FlagSpill                         // a spill store or reload put in by an allocator
+	FlagSequencer                     // done by the engine's sequencer, not its data path
+	FlagScan                          // tensor_tensor_scan
+	FlagScalarTT                      // scalar_tensor_tensor
+	FlagMeasured                      // has a measured start and duration
+	FlagEstimated                     // stands for something the lowering can only estimate
+	FlagZeroConst                     // a memset to zero
+	FlagCrossPart                     // crosses partitions
+)
+
+// Has tells whether all bits of g are set in f.
+func (f Flags) Has(g Flags) bool { return f&g == g }
+
+// Instructions is the instruction table. Columns marked optional are absent
+// (length 0) where no reader filled them; Get then gives zero.
+type Instructions struct {
+	Opcode ecs.Column[Opcode]
+	Engine ecs.Column[Engine]
+	Lane   ecs.Column[uint16] // row of the lane table
+	Flags  ecs.Column[Flags]
+
+	// Elems is NEP, the largest number of elements per partition over all
+	// access patterns of the instruction (spec §3.3); Parts the number of
+	// partitions of the first input (of the output where there is none).
+	Elems ecs.Column[uint32]
+	Parts ecs.Column[uint16]
+	DType ecs.Column[DType] // element type of the first tensor input, else of the output
+	// OutElems is the elements per partition of the first output: for a
+	// matmul the free size of the moving tensor. Optional.
+	OutElems ecs.Column[uint32]
+	// Banks holds the PSUM banks read (low byte, bit b for bank b) and
+	// written (high byte).
+	Banks ecs.Column[uint16]
+
+	Name   ecs.Column[ecs.Symbol] // optional; symbol 0 is the implicit name "I-<row>"
+	Source ecs.Column[ecs.Symbol] // optional; "file:line" of the kernel source
+	HLO    ecs.Column[ecs.Symbol] // optional; name of the HLO instruction it came from
+	Func   ecs.Column[ecs.Symbol] // optional; activation function, ALU operation, reduction
+	Text   ecs.Column[ecs.Symbol] // optional; operand text as the input had it
+	Ref    ecs.Column[uint64]     // optional; the input's own 64-bit id
+	PC     ecs.Column[uint32]     // optional; program counter on its engine
+	Queue  ecs.Column[uint16]     // optional; row of the queue table plus one, 0 for none
+
+	// DMA geometry, optional: bytes moved and the bytes of one contiguous row
+	// of the smaller side; a transfer of B bytes in rows of R has B/R
+	// descriptors elements.
+	DMABytes ecs.Column[uint64]
+	DMARow   ecs.Column[uint32]
+
+	// Issue is how long the instruction keeps its lane, Latency how long until
+	// its result is visible, both in ns; filled by the cost system.
+	Issue   ecs.Column[uint32]
+	Latency ecs.Column[uint32]
+
+	// Measured times in ns from the first event of the input, optional. No
+	// predicting system may read them.
+	MeasuredStart ecs.Column[uint64]
+	MeasuredDur   ecs.Column[uint32]
+}
+
+func newInstructions() Instructions {
+	return Instructions{
+		Opcode: ecs.NewColumn[Opcode]("instr.opcode"), Engine: ecs.NewColumn[Engine]("instr.engine"),
+		Lane: ecs.NewColumn[uint16]("instr.lane"), Flags: ecs.NewColumn[Flags]("instr.flags"),
+		Elems: ecs.NewColumn[uint32]("instr.elems"), Parts: ecs.NewColumn[uint16]("instr.parts"),
+		DType: ecs.NewColumn[DType]("instr.dtype"), OutElems: ecs.NewColumn[uint32]("instr.out_elems"),
+		Banks: ecs.NewColumn[uint16]("instr.banks"),
+		Name:  ecs.NewColumn[ecs.Symbol]("instr.name"), Source: ecs.NewColumn[ecs.Symbol]("instr.source"),
+		HLO: ecs.NewColumn[ecs.Symbol]("instr.hlo"), Func: ecs.NewColumn[ecs.Symbol]("instr.func"),
+		Text: ecs.NewColumn[ecs.Symbol]("instr.text"), Ref: ecs.NewColumn[uint64]("instr.ref"),
+		PC: ecs.NewColumn[uint32]("instr.pc"), Queue: ecs.NewColumn[uint16]("instr.queue"),
+		DMABytes: ecs.NewColumn[uint64]("instr.dma_bytes"), DMARow: ecs.NewColumn[uint32]("instr.dma_row"),
+		Issue: ecs.NewColumn[uint32]("instr.issue"), Latency: ecs.NewColumn[uint32]("instr.latency"),
+		MeasuredStart: ecs.NewColumn[uint64]("instr.measured_start"), MeasuredDur: ecs.NewColumn[uint32]("instr.measured_dur"),
+	}
+}
+
+// Len returns the number of instructions.
+func (t *Instructions) Len() int { return t.Opcode.Len() }
+
+// required lists the columns that every row of a finished module has.
+func (t *Instructions) required() []ecs.AnyColumn {
+	return []ecs.AnyColumn{&t.Opcode, &t.Engine, &t.Lane, &t.Flags, &t.Elems, &t.Parts, &t.DType, &t.Banks}
+}
+
+// optional lists the columns that may be absent.
+func (t *Instructions) optional() []ecs.AnyColumn {
+	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Func, &t.Text, &t.Ref, &t.PC, &t.Queue,
+		&t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur}
+}
+
+// Columns lists all columns of the table.
+func (t *Instructions) Columns() []ecs.AnyColumn { return append(t.required(), t.optional()...) }
+
+// Grow adds n rows of zeroes to every required column and to every optional
+// column that is present, and returns the first new row.
+func (t *Instructions) Grow(n int) InstrID {
+	first := t.Len()
+	for _, c := range t.Columns() {
+		if c.Len() == first && (first > 0 || isRequired(c)) {
+			resize(c, first+n)
+		}
+	}
+	return InstrID(first)
+}
+
+func isRequired(c ecs.AnyColumn) bool {
+	switch c.Name() {
+	case "instr.opcode", "instr.engine", "instr.lane", "instr.flags", "instr.elems", "instr.parts", "instr.dtype", "instr.banks":
+		return true
+	}
+	return false
+}
+
+func resize(c ecs.AnyColumn, n int) {
+	switch c := c.(type) {
+	case *ecs.Column[uint64]:
+		c.Resize(n)
+	case *ecs.Column[uint32]:
+		c.Resize(n)
+	case *ecs.Column[uint16]:
+		c.Resize(n)
+	case *ecs.Column[uint8]:
+		c.Resize(n)
+	case *ecs.Column[Opcode]:
+		c.Resize(n)
+	case *ecs.Column[Engine]:
+		c.Resize(n)
+	case *ecs.Column[Flags]:
+		c.Resize(n)
+	case *ecs.Column[DType]:
+		c.Resize(n)
+	case *ecs.Column[ecs.Symbol]:
+		c.Resize(n)
+	}
+}

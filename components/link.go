@@ -1,0 +1,179 @@
+package components
+
+import (
+	"fmt"
+
+	"perfsim/ecs"
+)
+
+// EdgeSet collects the dependencies of a module in any order, as a reader
+// meets them; Link sorts them into the module's tables.
+type EdgeSet struct {
+	in       ecs.Builder
+	carried  []carriedEdge
+	declared [NumEdgeKinds]uint64
+}
+
+type carriedEdge struct {
+	from, to InstrID
+	kind     EdgeKind
+	distance int32
+}
+
+// Add records that instruction from depends on instruction to.
+func (s *EdgeSet) Add(from, to InstrID, kind EdgeKind) {
+	s.declared[kind]++
+	s.in.Add(uint32(from), uint32(to), kind.Class())
+}
+
+// AddCarried records that from depends on what to did distance iterations
+// earlier.
+func (s *EdgeSet) AddCarried(from, to InstrID, kind EdgeKind, distance int32) {
+	s.declared[kind]++
+	s.carried = append(s.carried, carriedEdge{from, to, kind, distance})
+}
+
+// Len returns the number of edges recorded, the loop-carried ones excluded.
+func (s *EdgeSet) Len() int { return s.in.Len() }
+
+// Reserve makes room for n edges.
+func (s *EdgeSet) Reserve(n int) { s.in.Reserve(n) }
+
+// Link merges equal edges and sorts them into m.Edges: what the placement
+// honours, and the rest with the reason (spec §4.5: a producer in another
+// block, a loop, or one that has no event yet is skipped). It fails on a
+// cycle, naming the instructions on it. Instructions and blocks must be
+// complete; the set is empty afterwards.
+func (m *Module) Link(s *EdgeSet) error {
+	n := m.Instr.Len()
+	m.Edges.Declared = s.declared
+	var all ecs.Relation
+	s.in.Build(&all, n, StrongerClass)
+	region := m.regions()
+	flags := m.Instr.Flags.Slice()
+
+	forward := false
+	kept := 0
+	for i := range n {
+		for _, w := range all.Row(i) {
+			to := int(w & ecs.TargetMask)
+			if to == i {
+				return fmt.Errorf("instruction %s depends on itself", m.InstrName(InstrID(i)))
+			}
+			forward = forward || to > i
+			kept++
+		}
+	}
+	if forward {
+		if cycle := findCycle(&all, n); cycle != nil {
+			return fmt.Errorf("dependency cycle: %s", m.cycleText(cycle))
+		}
+	}
+
+	m.Edges.Preds.Reset()
+	m.Edges.Preds.Reserve(n, kept)
+	var row []uint32
+	later := 0
+	for i := range n {
+		row = row[:0]
+		for _, w := range all.Row(i) {
+			to := int(w & ecs.TargetMask)
+			scope, other := ScopeLater, true
+			switch {
+			case flags[i]&FlagLoop != 0 || flags[to]&FlagLoop != 0:
+				scope = ScopeLoop
+			case region != nil && region[i] != region[to]:
+				scope = ScopeRegion
+			case to > i:
+				later++
+			default:
+				other = false
+			}
+			if other {
+				m.Edges.Other.Add(InstrID(i), InstrID(to), kindOfClass[w>>ecs.ClassShift], scope, 0)
+				continue
+			}
+			row = append(row, w)
+		}
+		m.Edges.Preds.AppendRow(row)
+	}
+	for _, c := range s.carried {
+		m.Edges.Other.Add(c.from, c.to, c.kind, ScopeCarried, c.distance)
+	}
+	if later > 0 {
+		m.Note("later-producer", "dependencies on instructions later in program order: such a producer has no event yet, so placement skips them, as documented", later)
+	}
+	*s = EdgeSet{}
+	return nil
+}
+
+// regions returns the innermost block of every instruction, or nil where
+// there is one block only.
+func (m *Module) regions() []uint32 {
+	if m.Blocks.Len() <= 1 {
+		return nil
+	}
+	region := make([]uint32, m.Instr.Len())
+	// Inner blocks come after the block around them, so later rows win.
+	for b := range m.Blocks.Len() {
+		for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
+			region[i] = uint32(b)
+		}
+	}
+	return region
+}
+
+// findCycle returns instructions that form a cycle, or nil.
+func findCycle(r *ecs.Relation, n int) []uint32 {
+	const (
+		fresh = iota
+		open
+		done
+	)
+	state := make([]uint8, n)
+	next := make([]uint32, n) // edge to try next
+	var path []uint32
+	for root := range n {
+		if state[root] != fresh {
+			continue
+		}
+		path = append(path[:0], uint32(root))
+		state[root] = open
+		for len(path) > 0 {
+			at := path[len(path)-1]
+			row := r.Row(int(at))
+			if int(next[at]) == len(row) {
+				state[at] = done
+				path = path[:len(path)-1]
+				continue
+			}
+			to := row[next[at]] & ecs.TargetMask
+			next[at]++
+			switch state[to] {
+			case fresh:
+				state[to] = open
+				path = append(path, to)
+			case open:
+				for i, p := range path {
+					if p == to {
+						return path[i:]
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cycleText names the instructions on a cycle, at most eight of them.
+func (m *Module) cycleText(cycle []uint32) string {
+	const most = 8
+	text := ""
+	for i, c := range cycle {
+		if i == most {
+			return text + fmt.Sprintf("… (%d instructions)", len(cycle))
+		}
+		text += m.InstrName(InstrID(c)) + " -> "
+	}
+	return text + m.InstrName(InstrID(cycle[0]))
+}

@@ -1,0 +1,305 @@
+// Package machine holds descriptions of machines: the clocks, rates, costs
+// and rules that the cost and placement systems read. A description is data,
+// a YAML file; those of the package are embedded, and one's own can be given
+// instead. Every number carries where it comes from.
+package machine
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Machine is one description. Clocks are in the compiler's unit of 10 MHz,
+// so that cycles×100/clock is ns.
+type Machine struct {
+	Name    string   `yaml:"name"`
+	Title   string   `yaml:"title"`
+	Aliases []string `yaml:"aliases,omitempty"` // other names under which it is found: "gen3", "cayman"
+	// Arch is the compiler's architecture level: 20 sunda/trn1, 30 trn2, 40 trn3.
+	Arch int `yaml:"arch"`
+	// Hwm names the documented latency oracle: Trainium, Gen3, CoreV4.
+	Hwm string `yaml:"hwm,omitempty"`
+
+	Clock      Clock      `yaml:"clock"`
+	Memory     Memory     `yaml:"memory"`
+	Reference  Reference  `yaml:"reference"`
+	Calibrated Calibrated `yaml:"calibrated,omitempty"`
+	// Grid and rates of Tensix-like and other machines; see their files.
+	Extra map[string]any `yaml:"extra,omitempty"`
+
+	// Sources tells where the figures come from, one line each.
+	Sources []string `yaml:"sources"`
+	// Assumptions lists what is ours: chosen by this project where nothing is
+	// published. `perfsim machine show` prints it.
+	Assumptions []string `yaml:"assumptions"`
+	// Ignores lists what the machine does and the description leaves out.
+	Ignores []string `yaml:"ignores,omitempty"`
+}
+
+// Clock has the engine clocks in units of 10 MHz.
+type Clock struct {
+	PE         int `yaml:"pe"` // the clock of the documented cost formulas, half the array's for trn1 and trn2
+	PEArray    int `yaml:"pe_array"`
+	Activation int `yaml:"activation"`
+	Pool       int `yaml:"pool"`
+	DVE        int `yaml:"dve"`
+	SP         int `yaml:"sp"`
+}
+
+// Memory has sizes in bytes and rates in bytes per ns.
+type Memory struct {
+	Partitions    int     `yaml:"partitions"`
+	SBUFBytes     int     `yaml:"sbuf_bytes_per_partition"`
+	PSUMBanks     int     `yaml:"psum_banks"`
+	PSUMBankBytes int     `yaml:"psum_bank_bytes"`
+	DMAEngines    int     `yaml:"dma_engines"`
+	DMARate       float64 `yaml:"dma_bytes_per_ns"` // of one engine
+	HBMRate       float64 `yaml:"hbm_bytes_per_ns"` // of one core's share
+	HBMBytes      int64   `yaml:"hbm_bytes"`
+}
+
+// Reference has what the documented perf_sim model needs (spec §3 and §4).
+type Reference struct {
+	// OverlapCompute and OverlapDMA are the overlap windows in ns: an
+	// operation longer than its window leaves its lane that much before its
+	// end (spec §4.4).
+	OverlapCompute uint32 `yaml:"overlap_compute_ns"`
+	OverlapDMA     uint32 `yaml:"overlap_dma_ns"`
+	// Couplings turns on the engine couplings of NeuronCore-v2 (spec §4.6).
+	Couplings bool `yaml:"couplings"`
+	// StreamShares is the share of the collective bandwidth each stream has
+	// (spec §4.7); a stream with share 0 does not exist.
+	StreamShares []float64 `yaml:"collective_stream_shares"`
+	// Reflow stretches overlapping collectives: "share" (processor sharing,
+	// ours) or "none".
+	Reflow string  `yaml:"collective_reflow"`
+	DMA    DMACost `yaml:"dma"`
+	// QueueDepth is the ring depth of DMA queues by queue class; 0 unbounded.
+	Queues []Queue `yaml:"queues"`
+	// Costs by opcode name; Default is used for opcodes not listed.
+	Costs   map[string]Cost `yaml:"costs"`
+	Default Cost            `yaml:"default_cost"`
+}
+
+// DMACost has the constants of the documented DMA formula (spec §3.4).
+type DMACost struct {
+	ReadInit uint32 `yaml:"read_init_ns"`
+	DGENone  int    `yaml:"dge_none_cycles"`
+	DGESW    int    `yaml:"dge_sw_cycles"`
+	DGEHW    int    `yaml:"dge_hw_cycles"`
+	// DGEPlain takes the overheads as ns instead of cycles of the PE clock.
+	DGEPlain bool `yaml:"dge_plain_ns"`
+	// Div is bytes per ns of one engine, Div8 of all sixteen, which the one-byte
+	// path uses.
+	Div  int `yaml:"div"`
+	Div8 int `yaml:"div8"`
+}
+
+// Queue is one DMA queue class of the documented simulator.
+type Queue struct {
+	Name  string `yaml:"name"`
+	Depth uint32 `yaml:"depth"`
+}
+
+// Cost is how one opcode is costed.
+type Cost struct {
+	// Form is the formula: "affine" (max(min, mult×N + base) cycles),
+	// "matmul" (N/2 + base cycles of the PE clock), "dma", "fixed" (base ns),
+	// "collective", "none".
+	Form string  `yaml:"form"`
+	Mult float64 `yaml:"mult,omitempty"`
+	// MultPSUM replaces Mult where one of two inputs is in PSUM and the other
+	// is not.
+	MultPSUM float64 `yaml:"mult_psum,omitempty"`
+	// Mult16 replaces Mult where all operands are 16-bit types.
+	Mult16 float64 `yaml:"mult_16bit,omitempty"`
+	// Mult32 replaces Mult for 32-bit element types.
+	Mult32 float64 `yaml:"mult_32bit,omitempty"`
+	Base   int     `yaml:"base,omitempty"`
+	Base16 int     `yaml:"base_16bit,omitempty"` // replaces Base for 16-bit types where not 0
+	Base32 int     `yaml:"base_32bit,omitempty"`
+	Min    int     `yaml:"min,omitempty"`
+	// Clock overrides the clock of the instruction's engine: pe, activation,
+	// pool, dve or sp.
+	Clock string `yaml:"clock,omitempty"`
+	// Mark is the confidence: CONFIRMED, OFFICIAL, INFERRED, or OURS.
+	Mark string `yaml:"mark"`
+}
+
+// Calibrated has what the fitted model needs; see systems/calibrated.
+type Calibrated struct {
+	// Scaled tells that the constants are another machine's, scaled by
+	// documented clocks and rates: "from trn2".
+	Scaled string `yaml:"scaled,omitempty"`
+	// Ops has issue interval and latency by opcode name.
+	Ops map[string]CalibratedOp `yaml:"ops,omitempty"`
+	// Constants by name, in the unit the name ends with.
+	Constants map[string]float64 `yaml:"constants,omitempty"`
+}
+
+// CalibratedOp is issue interval and latency of one opcode, in cycles of its
+// engine's clock per element and per instruction, plus a latency in ns.
+type CalibratedOp struct {
+	IssuePerElem float64 `yaml:"issue_per_elem"`
+	IssueBase    float64 `yaml:"issue_base"`
+	IssueMin     float64 `yaml:"issue_min,omitempty"`
+	LatencyNs    float64 `yaml:"latency_ns"` // from the end of the issue interval
+	Samples      int     `yaml:"samples,omitempty"`
+}
+
+// Names returns the names of the embedded descriptions, sorted.
+func Names() []string {
+	entries, _ := fs.ReadDir(files, ".") // an embedded folder cannot fail to list
+	var out []string
+	for _, e := range entries {
+		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Load returns the machine called name: an embedded one by name or alias, or
+// the description in the file of that name.
+func Load(name string) (*Machine, error) {
+	for _, n := range Names() {
+		m, err := embedded(n)
+		if err != nil {
+			return nil, err
+		}
+		if m.Name == name || slices.Contains(m.Aliases, name) {
+			return m, nil
+		}
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
+		return nil, fmt.Errorf("machine %q is neither known (%s) nor a file", name, strings.Join(Names(), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("machine: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("machine %s: %w", name, err)
+	}
+	return Parse(name, b)
+}
+
+// Embedded returns the text of an embedded description.
+func Embedded(name string) ([]byte, error) {
+	b, err := files.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("machine %q is not embedded", name)
+	}
+	return b, nil
+}
+
+func embedded(name string) (*Machine, error) {
+	b, err := Embedded(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name+".yaml", b)
+}
+
+// maxFile bounds a description; real ones have tens of kilobytes.
+const maxFile = 4 << 20
+
+// Parse reads a description. from names it in errors.
+func Parse(from string, b []byte) (*Machine, error) {
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("machine %s: larger than %d bytes", from, maxFile)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	m := &Machine{}
+	if err := dec.Decode(m); err != nil {
+		return nil, fmt.Errorf("machine %s: %w", from, err)
+	}
+	if err := m.Check(); err != nil {
+		return nil, fmt.Errorf("machine %s: %w", from, err)
+	}
+	return m, nil
+}
+
+// costForms are the formulas that a Cost may name.
+var costForms = []string{"affine", "matmul", "dma", "fixed", "collective", "none"}
+
+// Check tells whether the description is usable, naming the field that is
+// not.
+func (m *Machine) Check() error {
+	if m.Name == "" {
+		return errors.New("name is missing")
+	}
+	for _, c := range []struct {
+		field string
+		v     int
+	}{{"clock.pe", m.Clock.PE}, {"clock.pe_array", m.Clock.PEArray}, {"clock.activation", m.Clock.Activation},
+		{"clock.pool", m.Clock.Pool}, {"clock.dve", m.Clock.DVE}, {"clock.sp", m.Clock.SP}} {
+		if c.v < 1 || c.v > 100_000 {
+			return fmt.Errorf("%s is %d, not between 1 and 100000 (unit: 10 MHz)", c.field, c.v)
+		}
+	}
+	if b := m.Memory.PSUMBanks; b < 0 || b > 8 {
+		return fmt.Errorf("memory.psum_banks is %d, not between 0 and 8", b)
+	}
+	if n := len(m.Reference.StreamShares); n > 4 {
+		return fmt.Errorf("reference.collective_stream_shares has %d entries, more than 4", n)
+	}
+	for i, s := range m.Reference.StreamShares {
+		if !(s >= 0 && s <= 1) {
+			return fmt.Errorf("reference.collective_stream_shares[%d] is %v, not between 0 and 1", i, s)
+		}
+	}
+	if r := m.Reference.Reflow; r != "share" && r != "none" {
+		return fmt.Errorf("reference.collective_reflow is %q, not share or none", r)
+	}
+	if m.Reference.DMA.Div < 1 || m.Reference.DMA.Div8 < 1 {
+		return errors.New("reference.dma.div and div8 must be at least 1")
+	}
+	for name, c := range m.Reference.Costs {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("reference.costs.%s: %w", name, err)
+		}
+	}
+	if err := m.Reference.Default.check(); err != nil {
+		return fmt.Errorf("reference.default_cost: %w", err)
+	}
+	for name, v := range m.Calibrated.Constants {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			return fmt.Errorf("calibrated.constants.%s is %v", name, v)
+		}
+	}
+	return nil
+}
+
+func (c Cost) check() error {
+	if !slices.Contains(costForms, c.Form) {
+		return fmt.Errorf("form is %q, not one of %s", c.Form, strings.Join(costForms, ", "))
+	}
+	for _, v := range []float64{c.Mult, c.MultPSUM, c.Mult16, c.Mult32} {
+		if !(v >= 0 && v <= 1e6) {
+			return fmt.Errorf("a mult is %v, not between 0 and 1e6", v)
+		}
+	}
+	if c.Base < 0 || c.Min < 0 || c.Base16 < 0 || c.Base32 < 0 {
+		return errors.New("base and min must not be negative")
+	}
+	if c.Mark == "" {
+		return errors.New("mark is missing: CONFIRMED, OFFICIAL, INFERRED or OURS")
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package components
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"perfsim/ecs"
+)
+
+// Module is one program: every table that a reader fills.
+type Module struct {
+	Name   string
+	Format string // format it was read from: "birjson", "neuronprofile", …
+	Arch   string // architecture the input names: "gen3", "trn2", …; "" where it names none
+	// Attributes are the input's own remarks about the module, in its order.
+	Attributes []Attribute
+
+	Symbols    *ecs.Symbols
+	Opcodes    []string // names of the opcodes from NumOpcodes on
+	Instr      Instructions
+	Edges      Edges
+	Operands   Operands
+	Syncs      Syncs
+	Locations  Locations
+	Blocks     Blocks
+	Functions  Functions
+	Lanes      Lanes
+	Queues     Queues
+	Packets    Packets
+	Windows    Windows
+	SemUpdates SemUpdates
+
+	// Notes are what the reader has to tell: things kept but not understood,
+	// assumptions made. Not errors.
+	Notes []Note
+
+	opcodeOf map[string]Opcode
+}
+
+// Attribute is one named remark.
+type Attribute struct{ Key, Value string }
+
+// Note is one thing a reader or system has to tell, with how often it met it.
+type Note struct {
+	Code  string // stable, for machines: "unknown-opcode"
+	Text  string
+	Count int
+}
+
+// NewModule returns an empty module with the given lanes: one Neuron core.
+func NewModule(name, format string) *Module {
+	return &Module{
+		Name: name, Format: format, Symbols: ecs.NewSymbols(),
+		Instr: newInstructions(), Edges: newEdges(), Operands: newOperands(), Syncs: newSyncs(), Locations: newLocations(),
+		Blocks: newBlocks(), Functions: newFunctions(), Lanes: newLanes(), Queues: newQueues(), Packets: newPackets(),
+		Windows: newWindows(), SemUpdates: newSemUpdates(),
+	}
+}
+
+// coreLaneNames are the lanes of a Neuron core in SimEngineId order.
+var coreLaneNames = [LanesPerCore]string{"Unassigned", "Pool", "Activation", "PE", "DMA", "DVE", "SP", "ALL",
+	"CCStream0", "CCStream1", "CCStream2", "CCStream3"}
+
+// AddCoreLanes adds the twelve lanes of a Neuron core and returns the first.
+// Lane first+e is the lane of engine e; first+LaneCC0+s that of stream s.
+// Lanes of core 0 carry bare names, those of others a prefix "nc<core>.".
+func (m *Module) AddCoreLanes(core uint16) uint16 {
+	first := uint16(m.Lanes.Len())
+	for i, n := range coreLaneNames {
+		engine, kind := Engine(i), LaneEngine
+		if i >= int(LaneCC0) {
+			engine, kind = Pool, LaneStream
+		}
+		if core > 0 {
+			n = fmt.Sprintf("nc%d.%s", core, n)
+		}
+		m.Lanes.Add(m.Symbols.InternString(n), engine, kind, core)
+	}
+	return first
+}
+
+// Opcode returns the number of the opcode with the given name, giving a new
+// one to a name that is neither the compiler's nor known to the module.
+func (m *Module) Opcode(name string) Opcode {
+	if m.opcodeOf == nil {
+		m.opcodeOf = make(map[string]Opcode, int(NumOpcodes)+len(m.Opcodes))
+		for i, n := range opcodeNames {
+			m.opcodeOf[n] = Opcode(i)
+		}
+		for i, n := range m.Opcodes {
+			m.opcodeOf[n] = NumOpcodes + Opcode(i)
+		}
+	}
+	if op, ok := m.opcodeOf[name]; ok {
+		return op
+	}
+	op := NumOpcodes + Opcode(len(m.Opcodes))
+	if int(op) != int(NumOpcodes)+len(m.Opcodes) {
+		op = OpcodeGeneric // more than 65,000 distinct names: no longer opcodes
+		return op
+	}
+	m.Opcodes = append(m.Opcodes, name)
+	m.opcodeOf[name] = op
+	return op
+}
+
+// NumOpcodes returns how many opcode numbers are in use.
+func (m *Module) NumOpcodes() int { return int(NumOpcodes) + len(m.Opcodes) }
+
+// OpcodeName returns the name of an opcode of this module.
+func (m *Module) OpcodeName(op Opcode) string {
+	if op < NumOpcodes {
+		return opcodeNames[op]
+	}
+	if i := int(op - NumOpcodes); i < len(m.Opcodes) {
+		return m.Opcodes[i]
+	}
+	return "Unknown"
+}
+
+// InstrName returns the name of an instruction; an instruction without one
+// is called "I-" and its row.
+func (m *Module) InstrName(i InstrID) string { return string(m.AppendInstrName(nil, i)) }
+
+// AppendInstrName appends the instruction's name to dst.
+func (m *Module) AppendInstrName(dst []byte, i InstrID) []byte {
+	if s := m.Instr.Name.Get(int(i)); s != 0 {
+		return append(dst, m.Symbols.Bytes(s)...)
+	}
+	dst = append(dst, "I-"...)
+	return strconv.AppendUint(dst, uint64(i), 10)
+}
+
+// LaneName returns the name of a lane.
+func (m *Module) LaneName(l uint16) string { return m.Symbols.String(m.Lanes.Name.Get(int(l))) }
+
+// BlockName returns the name of a block, FunctionName that of a function.
+func (m *Module) BlockName(b int) string { return m.Symbols.String(m.Blocks.Name.Get(b)) }
+
+// FunctionName returns the name of a function.
+func (m *Module) FunctionName(f int) string { return m.Symbols.String(m.Functions.Name.Get(f)) }
+
+// Attribute returns the value of an attribute, "" where the module has none
+// of that name.
+func (m *Module) Attribute(key string) string {
+	for _, a := range m.Attributes {
+		if a.Key == key {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// Note counts a remark: equal code and text become one.
+func (m *Module) Note(code, text string, count int) {
+	for i := range m.Notes {
+		if m.Notes[i].Code == code && m.Notes[i].Text == text {
+			m.Notes[i].Count += count
+			return
+		}
+	}
+	m.Notes = append(m.Notes, Note{code, text, count})
+}
+
+// TopBlocks returns the rows of the blocks that are simulated on their own:
+// those that belong to no loop.
+func (m *Module) TopBlocks() []int {
+	var out []int
+	for b, p := range m.Blocks.Parent.Slice() {
+		if p == 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// HasMeasurement tells whether the input brought measured times.
+func (m *Module) HasMeasurement() bool { return m.Instr.MeasuredStart.Len() > 0 }
+
+// MeasuredSpan returns the measured time from the start of the first
+// instruction to the end of the last, in ns, and whether there is one.
+func (m *Module) MeasuredSpan() (uint64, bool) {
+	if !m.HasMeasurement() || m.Instr.Len() == 0 {
+		return 0, false
+	}
+	lo, hi := ^uint64(0), uint64(0)
+	dur := m.Instr.MeasuredDur.Slice()
+	for i, s := range m.Instr.MeasuredStart.Slice() {
+		lo = min(lo, s)
+		hi = max(hi, s+uint64(dur[i]))
+	}
+	return hi - lo, true
+}
+
+// Columns lists every column of the module: what the snapshot saves.
+func (m *Module) Columns() []ecs.AnyColumn {
+	return slices.Concat(m.Symbols.Columns(), m.Instr.Columns(), m.Edges.Columns(), m.Operands.Columns(), m.Syncs.Columns(),
+		m.Locations.Columns(), m.Blocks.Columns(), m.Functions.Columns(), m.Lanes.Columns(), m.Queues.Columns(),
+		m.Packets.Columns(), m.Windows.Columns(), m.SemUpdates.Columns())
+}
+
+// Bytes returns the memory the columns take.
+func (m *Module) Bytes() int64 {
+	var n int64
+	for _, c := range m.Columns() {
+		n += c.Bytes()
+	}
+	return n
+}
+
+// Check tells whether the tables fit together: every system relies on it and
+// no system checks again. Readers call it last.
+func (m *Module) Check() error {
+	n := m.Instr.Len()
+	if n == 0 {
+		return fmt.Errorf("module %q has no instructions", m.Name)
+	}
+	if n >= ecs.MaxRows {
+		return fmt.Errorf("module %q has %d instructions, more than %d", m.Name, n, ecs.MaxRows-1)
+	}
+	for _, c := range m.Instr.required() {
+		if c.Len() != n {
+			return fmt.Errorf("column %s has %d rows, not %d", c.Name(), c.Len(), n)
+		}
+	}
+	for _, c := range m.Instr.optional() {
+		if c.Len() != 0 && c.Len() != n {
+			return fmt.Errorf("column %s has %d rows, not %d or none", c.Name(), c.Len(), n)
+		}
+	}
+	lanes := uint16(m.Lanes.Len())
+	for i, l := range m.Instr.Lane.Slice() {
+		if l >= lanes {
+			return fmt.Errorf("instruction %s is on lane %d of %d", m.InstrName(InstrID(i)), l, lanes)
+		}
+	}
+	ops := Opcode(m.NumOpcodes())
+	for i, op := range m.Instr.Opcode.Slice() {
+		if op >= ops {
+			return fmt.Errorf("instruction %s has opcode %d of %d", m.InstrName(InstrID(i)), op, ops)
+		}
+	}
+	if err := m.Edges.Preds.Check(n, n); err != nil {
+		return err
+	}
+	for i := range m.Edges.Preds.Rows() {
+		for _, w := range m.Edges.Preds.Row(i) {
+			if int(w&ecs.TargetMask) >= i {
+				return fmt.Errorf("instruction %s depends on %s, which is not before it in program order",
+					m.InstrName(InstrID(i)), m.InstrName(InstrID(w&ecs.TargetMask)))
+			}
+		}
+	}
+	return m.checkBlocks(n)
+}
+
+func (m *Module) checkBlocks(n int) error {
+	blocks := m.Blocks.Len()
+	if blocks == 0 {
+		return fmt.Errorf("module %q has no blocks", m.Name)
+	}
+	for b := range blocks {
+		first, end := m.Blocks.First.At(b), m.Blocks.End.At(b)
+		if first > end || int(end) > n {
+			return fmt.Errorf("block %s spans rows %d to %d of %d", m.BlockName(b), first, end, n)
+		}
+		if p := m.Blocks.Parent.At(b); p != 0 && p > first {
+			return fmt.Errorf("block %s starts before the loop it belongs to", m.BlockName(b))
+		}
+		if int(m.Blocks.Function.At(b)) >= m.Functions.Len() {
+			return fmt.Errorf("block %s belongs to function %d of %d", m.BlockName(b), m.Blocks.Function.At(b), m.Functions.Len())
+		}
+	}
+	for f := range m.Functions.Len() {
+		if lo, hi := m.Functions.FirstBlock.At(f), m.Functions.EndBlock.At(f); lo > hi || int(hi) > blocks {
+			return fmt.Errorf("function %s spans blocks %d to %d of %d", m.FunctionName(f), lo, hi, blocks)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package ecs
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Component names a column or table that systems read or write, for the
+// order check and for people: "instr.latency", "edges".
+type Component string
+
+// System is one step of a schedule over worlds of type W.
+type System[W any] struct {
+	Name   string
+	Run    func(ctx context.Context, w *W) error
+	Reads  []Component
+	Writes []Component
+}
+
+// Schedule runs systems in the order in which they are listed.
+type Schedule[W any] struct {
+	Systems []System[W]
+	// Given are the components that exist before the first system runs.
+	Given []Component
+}
+
+// Check tells whether every component is written, or given, before it is
+// read, and whether names are unique.
+func (s Schedule[W]) Check() error {
+	have := map[Component]bool{}
+	for _, c := range s.Given {
+		have[c] = true
+	}
+	names := map[string]bool{}
+	for _, sys := range s.Systems {
+		if names[sys.Name] {
+			return fmt.Errorf("system %s is scheduled twice", sys.Name)
+		}
+		names[sys.Name] = true
+		for _, c := range sys.Reads {
+			if !have[c] {
+				return fmt.Errorf("system %s reads %s before any system wrote it", sys.Name, c)
+			}
+		}
+		for _, c := range sys.Writes {
+			have[c] = true
+		}
+	}
+	return nil
+}
+
+// Timing is what one system took.
+type Timing struct {
+	System string
+	Wall   time.Duration
+}
+
+// Run runs the systems one after the other, stops at the first error or when
+// ctx ends, and returns how long each took. before, where not nil, is told
+// the index and name of each system as it starts.
+func (s Schedule[W]) Run(ctx context.Context, w *W, before func(i int, name string)) ([]Timing, error) {
+	out := make([]Timing, 0, len(s.Systems))
+	for i, sys := range s.Systems {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		if before != nil {
+			before(i, sys.Name)
+		}
+		start := time.Now()
+		err := sys.Run(ctx, w)
+		out = append(out, Timing{sys.Name, time.Since(start)})
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", sys.Name, err)
+		}
+	}
+	return out, nil
+}
