@@ -1,0 +1,46 @@
+// Package format says what an importer and an exporter are and opens inputs:
+// a file or standard input, gzip and zstd unwrapped by their magic numbers.
+// A format is one package below io and one line in io/formats.
+package format
+
+import (
+	"context"
+	"io"
+
+	"perfsim/components"
+)
+
+// Importer reads one format. Exactly one of Module and Graph is set.
+type Importer struct {
+	Name  string // short and stable: "birjson"
+	Title string // for people
+	// Sniff tells whether an input that starts with head (up to SniffLen bytes,
+	// unwrapped) is of this format. It must not look at file names.
+	Sniff func(head []byte) bool
+	// Module reads a program of engine instructions.
+	Module func(ctx context.Context, src *Source, opt Options) (*components.Module, error)
+	// Graph reads operator graphs, which the lowering turns into a program.
+	Graph func(ctx context.Context, src *Source, opt Options) ([]*components.Graph, error)
+}
+
+// Exporter writes one format.
+type Exporter struct {
+	Name   string
+	Title  string
+	Suffix string // of output files, with the dot: ".bir.json"
+	Module func(ctx context.Context, w io.Writer, m *components.Module, opt Options) error
+}
+
+// Options are what a person may set for reading and writing.
+type Options struct {
+	// Jobs is how many goroutines may work, at least 1; the result does not
+	// depend on it.
+	Jobs int
+	// Progress, where not nil, is told the bytes done so far.
+	Progress func(bytes int64)
+	// Block and the like are set by formats that hold several modules.
+	Select string
+}
+
+// SniffLen is how many bytes of the unwrapped input a sniffer sees.
+const SniffLen = 4096

@@ -1,0 +1,189 @@
+package format
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	kgzip "github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxInput bounds what an input may unwrap to: a defence against
+// decompression bombs that still lets the largest modules through (100
+// million instructions of text are about 40 GB).
+const MaxInput = 256 << 30
+
+// Source is an opened input.
+type Source struct {
+	Name string // for messages: the path, or "standard input"
+	Path string // where it can be opened again and mapped; "" where it cannot
+	// Packed names the compression found: "", "gzip" or "zstd".
+	Packed string
+	// Size is the number of bytes on disk, or -1 where it is not known.
+	Size int64
+
+	in    *bufio.Reader
+	close []func() error
+	left  int64
+	ctx   context.Context
+	done  int64
+	tell  func(int64)
+}
+
+// Open opens the file at path, or standard input for "-".
+func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
+	s := &Source{Name: path, Size: -1, left: MaxInput, ctx: ctx}
+	var raw io.Reader
+	if path == "-" {
+		s.Name = "standard input"
+		raw = stdin
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		st, err := f.Stat()
+		if err == nil && st.IsDir() {
+			err = fmt.Errorf("%s is a directory", path)
+		}
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		if st.Mode().IsRegular() {
+			s.Size = st.Size()
+		}
+		s.close = append(s.close, f.Close)
+		raw = f
+	}
+	if err := s.unwrap(&counter{raw, s}); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	if s.Packed == "" && path != "-" {
+		s.Path = path
+	}
+	return s, nil
+}
+
+// FromBytes returns a source over b, for tests and for members of archives.
+func FromBytes(name string, b []byte) (*Source, error) {
+	s := &Source{Name: name, Size: int64(len(b)), left: MaxInput, ctx: context.Background()}
+	if err := s.unwrap(bytes.NewReader(b)); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// OnProgress has tell called with the number of bytes taken from the file.
+func (s *Source) OnProgress(tell func(int64)) { s.tell = tell }
+
+// Head returns up to SniffLen first bytes without consuming them.
+func (s *Source) Head() []byte {
+	b, _ := s.in.Peek(SniffLen) // a short input is no error here; reading will tell
+	return b
+}
+
+// Read implements io.Reader over the unwrapped bytes. It fails when the
+// context ends and when the input unwraps to more than MaxInput.
+func (s *Source) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if s.left <= 0 {
+		return 0, fmt.Errorf("%s: unwraps to more than %d bytes", s.Name, int64(MaxInput))
+	}
+	if int64(len(p)) > s.left {
+		p = p[:s.left]
+	}
+	n, err := s.in.Read(p)
+	s.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return n, err
+}
+
+// ReadAll returns the whole unwrapped input, failing where it is longer than
+// limit bytes.
+func (s *Source) ReadAll(limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	if s.Packed == "" && s.Size > 0 && s.Size <= limit {
+		buf.Grow(int(s.Size) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(s, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if n > limit {
+		return nil, fmt.Errorf("%s: longer than %d bytes", s.Name, limit)
+	}
+	return buf.Bytes(), nil
+}
+
+// Close releases the file.
+func (s *Source) Close() error {
+	var err error
+	for i := len(s.close) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.close[i]())
+	}
+	s.close = nil
+	return err
+}
+
+const bufSize = 1 << 20
+
+func (s *Source) unwrap(raw io.Reader) error {
+	in := bufio.NewReaderSize(raw, bufSize)
+	magic, err := in.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		s.Packed = "gzip"
+		z, err := kgzip.NewReader(in)
+		if err != nil {
+			return wrapGzip(err)
+		}
+		in = bufio.NewReaderSize(z, bufSize)
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		s.Packed = "zstd"
+		z, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return err
+		}
+		s.close = append(s.close, func() error { z.Close(); return nil })
+		in = bufio.NewReaderSize(z, bufSize)
+	}
+	s.in = in
+	return nil
+}
+
+func wrapGzip(err error) error {
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, kgzip.ErrHeader) {
+		return errors.New("starts like gzip but its header is damaged")
+	}
+	return err
+}
+
+// counter counts the bytes taken from the file, for progress.
+type counter struct {
+	r io.Reader
+	s *Source
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.s.done += int64(n)
+	if c.s.tell != nil {
+		c.s.tell(c.s.done)
+	}
+	return n, err
+}

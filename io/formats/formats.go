@@ -1,0 +1,35 @@
+// Package formats lists every format perfsim reads and writes: the one place
+// where a new one is registered.
+package formats
+
+import (
+	"fmt"
+	"strings"
+
+	"perfsim/io/format"
+)
+
+// Importers are tried in this order; the first whose sniffer says yes reads
+// the input, so the more particular ones come first.
+func Importers() []format.Importer {
+	return []format.Importer{}
+}
+
+// Find returns the importer for the source: the one called name, or where
+// name is "" the first that recognises the input.
+func Find(src *format.Source, name string) (format.Importer, error) {
+	var known []string
+	for _, f := range Importers() {
+		known = append(known, f.Name)
+		if name == f.Name || name == "" && f.Sniff(src.Head()) {
+			return f, nil
+		}
+	}
+	if name != "" {
+		return format.Importer{}, fmt.Errorf("format %q is not one of %s", name, strings.Join(known, ", "))
+	}
+	if len(src.Head()) == 0 {
+		return format.Importer{}, fmt.Errorf("%s: empty input", src.Name)
+	}
+	return format.Importer{}, fmt.Errorf("%s: none of the known formats (%s); --format names one", src.Name, strings.Join(known, ", "))
+}
