@@ -1,0 +1,107 @@
+// Package atomicfile writes a file so that its name never holds half of it:
+// the bytes go to a temporary file in the same folder, which takes the final
+// name only when everything is written.
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a file under construction. Exactly one of Commit and Abort ends it;
+// Abort after Commit does nothing, so that it can be deferred.
+type File struct {
+	*os.File
+	path   string // the final name, links resolved
+	direct bool   // a device or pipe, written in place: it cannot be replaced
+	done   bool
+}
+
+// Create begins to write path. A symbolic link is followed, so that the file
+// it names is replaced and not the link. A device or a pipe (/dev/null,
+// /dev/stdout) is opened as it is: renaming over it would destroy it.
+func Create(path string) (*File, error) {
+	if path == "" {
+		return nil, errors.New("empty output file name")
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	fi, err := os.Stat(path)
+	switch {
+	case err == nil && fi.IsDir():
+		return nil, fmt.Errorf("output %s is a directory", path)
+	case err == nil && !fi.Mode().IsRegular():
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &File{File: f, path: path, direct: true}, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	// O_EXCL and a random name: two runs that write the same file each
+	// finish their own, and the last rename wins with a whole file. Mode
+	// 0666 leaves the permissions to the user's umask, which CreateTemp
+	// would not.
+	for range 100 {
+		var b [6]byte
+		rand.Read(b[:]) // never fails, by its contract
+		tmp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%.40s.%x.tmp", filepath.Base(path), b))
+		f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			// The temporary name would only puzzle the reader.
+			var pe *fs.PathError
+			if errors.As(err, &pe) {
+				err = pe.Err
+			}
+			return nil, fmt.Errorf("create %s: %w", path, err)
+		}
+		return &File{File: f, path: path}, nil
+	}
+	return nil, fmt.Errorf("create %s: no free temporary name in its folder", path)
+}
+
+// Commit flushes the file to the disk, closes it and gives it its name. On an
+// error nothing is left behind and the old file, if any, is as it was.
+func (f *File) Commit() error {
+	if f.done {
+		return errors.New("atomicfile: Commit after the end")
+	}
+	f.done = true
+	tmp := f.Name()
+	if f.direct {
+		return f.Close()
+	}
+	err := f.Sync() // delayed allocation reports a full disk here, not at Close
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, f.path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// Abort drops the file. It does nothing after Commit.
+func (f *File) Abort() {
+	if f.done {
+		return
+	}
+	f.done = true
+	f.Close()
+	if !f.direct {
+		os.Remove(f.Name())
+	}
+}

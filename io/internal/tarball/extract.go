@@ -1,0 +1,281 @@
+package tarball
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// ExtractOptions choose what is extracted and how.
+type ExtractOptions struct {
+	// Overwrite allows files that exist to be replaced.
+	Overwrite bool
+	// Flat drops the folders of the names: every file lands in the folder
+	// itself. Names that are absolute or climb out are then usable.
+	Flat bool
+	// Want selects members by name; nil takes all. What is not wanted is
+	// still read to its end and checked.
+	Want func(name string) bool
+	// Progress is told how many bytes were extracted since its last call.
+	Progress func(n int64)
+}
+
+// Extracted is one file that Extract wrote.
+type Extracted struct {
+	Name string `json:"name"` // of the member
+	Path string `json:"path"` // below the folder, slash-separated
+	Size int64  `json:"size"`
+}
+
+// Extract writes the members of r below dir, which is made if need be. It is
+// all or nothing: the files wait in a temporary folder inside dir and take
+// their names when the whole archive has been read and found sound. Members
+// other than files and folders, names that are not safe, two members of one
+// name and files that exist (without Overwrite) are errors.
+func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err error) {
+	made, err := mkdir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && made {
+			os.Remove(dir) // only if nothing else came in
+		}
+	}()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var b [6]byte
+	rand.Read(b[:]) // never fails, by its contract
+	stage := fmt.Sprintf(".perfsim-unpack.%x.tmp", b)
+	if err := root.Mkdir(stage, 0o700); err != nil {
+		return nil, err
+	}
+	defer root.RemoveAll(stage)
+
+	x := extraction{root: root, stage: stage, opt: opt, kind: map[string]Kind{}}
+	if err := x.unpack(r); err != nil {
+		return nil, err
+	}
+	if err := x.place(); err != nil {
+		return nil, fmt.Errorf("in %s: %w", dir, err)
+	}
+	return x.files, nil
+}
+
+// maxPaths bounds the memory for the paths of one archive: a name may hold
+// hundreds of folders of its own.
+const maxPaths = 4 << 20
+
+type extraction struct {
+	root  *os.Root
+	stage string
+	opt   ExtractOptions
+	files []Extracted
+	dirs  []string
+	kind  map[string]Kind // by path: every file, every folder on the way
+}
+
+// unpack reads the archive to its end into the temporary folder.
+func (x *extraction) unpack(r *Reader) error {
+	buf := make([]byte, chunk)
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if x.opt.Want != nil && !x.opt.Want(e.Name) {
+			continue
+		}
+		name, skip, err := x.target(e)
+		if err != nil {
+			return fmt.Errorf("member %q: %w", e.Name, err)
+		}
+		if skip {
+			continue
+		}
+		if err := x.write(r, x.staged(len(x.files)), e, buf); err != nil {
+			return err
+		}
+		x.files = append(x.files, Extracted{Name: e.Name, Path: name, Size: e.Size})
+	}
+}
+
+// target checks a member and returns the path it will have. skip is set for
+// members that need no file.
+func (x *extraction) target(e Entry) (name string, skip bool, err error) {
+	switch {
+	case e.Kind == Directory && (x.opt.Flat || path.Clean(e.Name) == "."):
+		return "", true, nil
+	case e.Kind != Regular && e.Kind != Directory:
+		return "", false, fmt.Errorf("is a %s; only files and directories are extracted", e.Kind)
+	}
+	name = e.Name
+	if x.opt.Flat {
+		name = path.Base(name)
+	}
+	if name, err = SafeName(name); err != nil {
+		if !x.opt.Flat && e.Kind == Regular {
+			if _, ferr := SafeName(path.Base(e.Name)); ferr == nil {
+				err = fmt.Errorf("%w (extract it flat, under its base name)", err)
+			}
+		}
+		return "", false, err
+	}
+	if strings.HasPrefix(name, x.stage) {
+		return "", false, errors.New("name of the temporary folder")
+	}
+	if _, ok := x.kind[name]; ok && (e.Kind == Regular || x.kind[name] == Regular) {
+		return "", false, fmt.Errorf("a second member has the path %q", name)
+	}
+	for d := path.Dir(name); d != "."; d = path.Dir(d) {
+		k, known := x.kind[d]
+		if known && k == Regular {
+			return "", false, fmt.Errorf("lies below %q, which is a file", d)
+		}
+		if known {
+			break // and so is every folder above it
+		}
+		x.kind[d] = Directory
+	}
+	if len(x.kind) > maxPaths {
+		return "", false, fmt.Errorf("%w: more than %d files and folders", ErrLimit, maxPaths)
+	}
+	x.kind[name] = e.Kind
+	if e.Kind == Directory {
+		x.dirs = append(x.dirs, name)
+		return "", true, nil
+	}
+	return name, false, nil
+}
+
+func (x *extraction) staged(i int) string { return fmt.Sprintf("%s/%d", x.stage, i) }
+
+func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
+	f, err := x.root.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var n int64
+	for {
+		k, err := r.Read(buf)
+		if k > 0 {
+			if _, werr := f.Write(buf[:k]); werr != nil {
+				return fmt.Errorf("member %q: %w", e.Name, werr)
+			}
+			n += int64(k)
+			if x.opt.Progress != nil {
+				x.opt.Progress(int64(k))
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("member %q: %w", e.Name, err)
+		}
+	}
+	if n != e.Size {
+		return fmt.Errorf("member %q: %d bytes, its header says %d", e.Name, n, e.Size)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("member %q: %w", e.Name, err)
+	}
+	if e.ModTime.Unix() > 0 { // zero is the reproducible archives' "no time"
+		x.root.Chtimes(file, e.ModTime, e.ModTime) // not worth failing for
+	}
+	return nil
+}
+
+// place gives the files their names, after a look at all of them, and takes
+// back what it did if one fails.
+func (x *extraction) place() (err error) {
+	if !x.opt.Overwrite {
+		for _, f := range x.files {
+			if _, err := x.root.Lstat(f.Path); err == nil {
+				return fmt.Errorf("%s exists", f.Path)
+			} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
+				return err
+			}
+		}
+	}
+	var placed, made []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, p := range placed {
+			x.root.Remove(p)
+		}
+		for i := len(made) - 1; i >= 0; i-- {
+			x.root.Remove(made[i])
+		}
+	}()
+	for _, d := range x.dirs {
+		if err := x.mkdirAll(d, &made); err != nil {
+			return err
+		}
+	}
+	for i, f := range x.files {
+		if err := x.mkdirAll(path.Dir(f.Path), &made); err != nil {
+			return err
+		}
+		fi, err := x.root.Lstat(f.Path)
+		existed := err == nil
+		if existed && fi.IsDir() {
+			return fmt.Errorf("%s is a directory", f.Path)
+		}
+		if err := x.root.Rename(x.staged(i), f.Path); err != nil {
+			return err
+		}
+		if !existed {
+			placed = append(placed, f.Path)
+		}
+	}
+	return nil
+}
+
+// mkdirAll makes a folder and its parents below the root and notes the ones it
+// made.
+func (x *extraction) mkdirAll(dir string, made *[]string) error {
+	if dir == "." {
+		return nil
+	}
+	if fi, err := x.root.Stat(dir); err == nil && fi.IsDir() {
+		return nil
+	}
+	if err := x.mkdirAll(path.Dir(dir), made); err != nil {
+		return err
+	}
+	if err := x.root.Mkdir(dir, 0o777); err != nil {
+		return err
+	}
+	*made = append(*made, dir)
+	return nil
+}
+
+// mkdir makes the folder to extract to; made tells that it was not there.
+func mkdir(dir string) (made bool, err error) {
+	if fi, err := os.Stat(dir); err == nil {
+		if !fi.IsDir() {
+			return false, fmt.Errorf("%s is not a directory", dir)
+		}
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Clean(dir), 0o777); err != nil {
+		return false, err
+	}
+	return true, nil
+}
