@@ -1,0 +1,95 @@
+package pttf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"perfsim/io/internal/tarball"
+)
+
+// Reading a package and reading any tar are the same work; these are the same
+// types.
+type (
+	// Reader reads a package member by member.
+	Reader = tarball.Reader
+	// Entry describes a member.
+	Entry = tarball.Entry
+	// Limits bound what a package may expand to.
+	Limits = tarball.Limits
+	// ExtractOptions choose what is extracted and how.
+	ExtractOptions = tarball.ExtractOptions
+	// Extracted is a file that was written.
+	Extracted = tarball.Extracted
+)
+
+// DefaultLimits are generous to traces and not to bombs.
+var DefaultLimits = tarball.DefaultLimits
+
+// ErrLimit is wrapped by errors that say a limit was passed.
+var ErrLimit = tarball.ErrLimit
+
+// NewReader reads a package, gzipped or a plain tar, from a stream. See
+// tarball.Reader for what is checked.
+func NewReader(ctx context.Context, r io.Reader, lim Limits) (*Reader, error) {
+	return tarball.NewReader(ctx, r, lim)
+}
+
+// List returns the members of the package in r, having read and checked all
+// of it.
+func List(ctx context.Context, r io.Reader, lim Limits) ([]Entry, error) {
+	tr, err := NewReader(ctx, r, lim)
+	if err != nil {
+		return nil, err
+	}
+	var out []Entry
+	for {
+		e, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+}
+
+// ListFile is List of the named file.
+func ListFile(ctx context.Context, path string, lim Limits) ([]Entry, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	out, err := List(ctx, f, lim)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
+
+// Unpack extracts the package in r below dir, all or nothing.
+func Unpack(ctx context.Context, r io.Reader, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
+	tr, err := NewReader(ctx, r, lim)
+	if err != nil {
+		return nil, err
+	}
+	return tarball.Extract(tr, dir, opt)
+}
+
+// UnpackFile is Unpack of the named file.
+func UnpackFile(ctx context.Context, path, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	out, err := Unpack(ctx, f, dir, lim, opt)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
