@@ -1,0 +1,75 @@
+package components
+
+import (
+	"perfsim/components/machine"
+	"perfsim/ecs"
+)
+
+// World is everything one simulation reads and writes.
+type World struct {
+	Module  *Module
+	Machine *machine.Machine
+	Config  Config
+
+	Events Events
+	Blocks []BlockResult
+
+	// Indexes over the rows, built by the index system: engine and opcode to
+	// instructions, edge class to edges.
+	ByLane, ByOpcode, ByClass *ecs.Index
+}
+
+// Config is what a person may choose about a simulation.
+type Config struct {
+	// Model is "reference" (the documented simulator), "calibrated" (fitted to
+	// measurements) or "replay" (the input's own durations).
+	Model string
+	// Jobs is how many goroutines may work, at least 1; results do not depend
+	// on it.
+	Jobs int
+	// Loops tells what the latency of a loop counts: "once", the documented
+	// simulator's placing of a body once, or "trips", its trip count.
+	Loops string
+	// Progress, where not nil, is told the share done of the running system.
+	Progress func(done, total int64)
+}
+
+// Latency returns the predicted time of the whole module in ns, by run: the
+// blocks of every function one after the other, as often as the function
+// runs, loops counted as Config.Loops says.
+func (w *World) Latency(r Run) uint64 {
+	var total uint64
+	for _, b := range w.Blocks {
+		if w.Module.Blocks.Parent.At(b.Block) != 0 {
+			continue
+		}
+		runs := w.Module.Functions.Runs.At(int(w.Module.Blocks.Function.At(b.Block)))
+		total = addSat(total, mulSat(runs, w.BlockLatency(b, r)))
+	}
+	return total
+}
+
+// BlockLatency returns the latency of one block with loops counted as
+// Config.Loops says.
+func (w *World) BlockLatency(b BlockResult, r Run) uint64 {
+	if w.Config.Loops == "trips" {
+		return b.LatencyTrips[r]
+	}
+	return b.Latency[r]
+}
+
+// addSat and mulSat saturate: an absurd trip count gives the largest time,
+// not a small wrong one.
+func addSat(a, b uint64) uint64 {
+	if a+b < a {
+		return ^uint64(0)
+	}
+	return a + b
+}
+
+func mulSat(a, b uint64) uint64 {
+	if a != 0 && b > ^uint64(0)/a {
+		return ^uint64(0)
+	}
+	return a * b
+}

@@ -1,0 +1,125 @@
+// Package cost fills the issue interval and the latency of every instruction
+// from a machine description.
+package cost
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+)
+
+// The models a simulation may use.
+const (
+	Reference  = "reference"  // the documented simulator
+	Calibrated = "calibrated" // fitted to measured profiles
+	Replay     = "replay"     // the durations the input brought
+)
+
+// chunk is how many rows one goroutine takes at a time.
+const chunk = 1 << 16
+
+// Fill writes instr.issue and instr.latency, in ns.
+func Fill(ctx context.Context, w *components.World) error {
+	m := w.Module
+	n := m.Instr.Len()
+	m.Instr.Issue.Scratch(n)
+	m.Instr.Latency.Scratch(n)
+	var row func(i int) (issue, latency uint64)
+	switch w.Config.Model {
+	case Reference:
+		row = newReference(m, w.Machine).row
+	case Calibrated:
+		if len(w.Machine.Calibrated.Ops) == 0 {
+			return fmt.Errorf("machine %s has no calibrated model", w.Machine.Name)
+		}
+		row = newCalibrated(m, w.Machine).row
+	case Replay:
+		if !m.HasMeasurement() {
+			return fmt.Errorf("the replay model needs an input with durations, which %s has not", m.Name)
+		}
+		dur := m.Instr.MeasuredDur.Slice()
+		row = func(i int) (uint64, uint64) { return uint64(dur[i]), uint64(dur[i]) }
+	default:
+		return fmt.Errorf("model %q is not reference, calibrated or replay", w.Config.Model)
+	}
+	issue, latency := m.Instr.Issue.Slice(), m.Instr.Latency.Slice()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for lo := 0; lo < n; lo += chunk {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			for i := lo; i < min(lo+chunk, n); i++ {
+				is, lat := row(i)
+				if lat > math.MaxUint32 || is > math.MaxUint32 {
+					return fmt.Errorf("instruction %s takes %d ns, more than the %d ns one instruction can have",
+						m.InstrName(components.InstrID(i)), max(is, lat), uint32(math.MaxUint32))
+				}
+				issue[i], latency[i] = uint32(is), uint32(lat)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	noteDefaults(w)
+	return nil
+}
+
+// noteDefaults tells which opcodes had no cost of their own.
+func noteDefaults(w *components.World) {
+	if w.Config.Model != Reference {
+		return
+	}
+	m := w.Module
+	count := make([]int, m.NumOpcodes())
+	for _, op := range m.Instr.Opcode.Slice() {
+		count[op]++
+	}
+	for op, n := range count {
+		if n == 0 {
+			continue
+		}
+		name := m.OpcodeName(components.Opcode(op))
+		if _, ok := w.Machine.Reference.Costs[name]; !ok {
+			m.Note("default-cost", fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), n)
+		}
+	}
+}
+
+// clockOf returns the clock of an engine in units of 10 MHz.
+func clockOf(c machine.Clock, e components.Engine) int {
+	switch e {
+	case components.PE:
+		return c.PE
+	case components.Activation:
+		return c.Activation
+	case components.Pool:
+		return c.Pool
+	case components.DVE:
+		return c.DVE
+	}
+	return c.SP
+}
+
+// clockNamed returns the clock a cost names.
+func clockNamed(c machine.Clock, name string) int {
+	switch name {
+	case "pe":
+		return c.PE
+	case "activation":
+		return c.Activation
+	case "pool":
+		return c.Pool
+	case "dve":
+		return c.DVE
+	}
+	return c.SP
+}

@@ -1,0 +1,93 @@
+package place
+
+import (
+	"fmt"
+
+	"perfsim/components"
+)
+
+// collectives keeps the collectives placed so far, for the reflow and for
+// the rule of ordered edges from a collective.
+//
+// Reflow is ours (the documented system publishes only its name): a
+// collective placed at start with work of d ns, d being its cost over its
+// stream's share, runs beside those already placed on other streams. While
+// the shares of all that run add up to more than one, each progresses at one
+// over their sum. Collectives placed earlier keep their times, so that an
+// event never moves after its consumers were placed.
+type collectives struct {
+	shares []float64
+	reflow bool
+	// spans are the intervals placed, by run and lane, ascending and disjoint.
+	spans   [2]map[uint16][]span
+	readyOf map[uint32]pair
+}
+
+type span struct{ start, end uint64 }
+
+func newCollectives(r Rules) *collectives {
+	return &collectives{shares: r.Shares, reflow: r.Reflow, readyOf: map[uint32]pair{},
+		spans: [2]map[uint16][]span{{}, {}}}
+}
+
+// ready is the time at which the inputs of collective p were ready.
+func (c *collectives) ready(p uint32) pair { return c.readyOf[p] }
+
+// place records collective i with the given bounds and returns its duration
+// in both runs.
+func (c *collectives) place(m *components.Module, i uint32, lane uint16, ready, start pair, cost uint64) (pair, error) {
+	stream := int(lane%components.LanesPerCore) - int(components.LaneCC0)
+	if stream < 0 || stream >= components.NumStreams {
+		stream = 0 // on another lane by the input's own wish: it has the whole bandwidth
+	} else if stream >= len(c.shares) || c.shares[stream] == 0 {
+		return pair{}, fmt.Errorf("collective %s is on stream %d, which the machine does not have", m.InstrName(components.InstrID(i)), stream)
+	}
+	share := 1.0
+	if stream < len(c.shares) {
+		share = c.shares[stream]
+	}
+	c.readyOf[i] = ready
+	work := uint64(float64(cost) / share)
+	var dur pair
+	for x := range start {
+		dur[x] = work
+		if c.reflow {
+			dur[x] = c.stretch(x, lane, share, start[x], work)
+		}
+		c.spans[x][lane] = append(c.spans[x][lane], span{start[x], start[x] + dur[x]})
+	}
+	return dur, nil
+}
+
+// stretch returns how long work ns take from start on, given the spans on
+// the other streams of the core in run x.
+func (c *collectives) stretch(x int, lane uint16, share float64, start, work uint64) uint64 {
+	first := coreOf(lane) + components.LaneCC0
+	t, left := start, float64(work)
+	for left > 0 {
+		// How many shares run at t, and until when nothing changes.
+		sum, until := share, ^uint64(0)
+		for s := range c.shares {
+			other := first + uint16(s)
+			if other == lane {
+				continue
+			}
+			spans := c.spans[x][other]
+			for n := len(spans) - 1; n >= 0 && spans[n].end > t; n-- {
+				if spans[n].start > t {
+					until = min(until, spans[n].start)
+					continue
+				}
+				sum += c.shares[s]
+				until = min(until, spans[n].end)
+			}
+		}
+		slow := max(sum, 1)
+		if need := left * slow; until == ^uint64(0) || need <= float64(until-t) {
+			return t + uint64(need+0.5) - start
+		}
+		left -= float64(until-t) / slow
+		t = until
+	}
+	return t - start
+}

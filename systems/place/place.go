@@ -1,0 +1,419 @@
+// Package place puts every instruction on its engine's timeline, in program
+// order, twice: run A honours all dependencies, run B leaves
+// anti-dependencies out. Both come out of one walk over the edges.
+//
+// For instruction i on lane e:
+//
+//	start   = max(ready, lane free, shared-resource bounds)
+//	free[e] = start + issue interval
+//	end     = start + latency
+//
+// where ready is the largest arrival over its predecessors.
+package place
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+)
+
+// Rules are what a model's placement does beyond lanes and dependencies.
+type Rules struct {
+	// Banks serialises writers of a PSUM bank behind its last user.
+	Banks bool
+	// Couplings are those of NeuronCore-v2: DVE and Pool exclude one another,
+	// Activation waits for PSUM writers on both (spec §4.6).
+	Couplings bool
+	// Rings bounds DMA queues by their depth.
+	Rings bool
+	// Shares is the bandwidth share of each collective stream.
+	Shares []float64
+	// Reflow stretches a collective that overlaps others (see collective.go).
+	Reflow bool
+	// DMA has the constants of triggered transfers.
+	DMA machine.DMACost
+	// OverlapDMA is the overlap window of a transfer in ns.
+	OverlapDMA uint32
+	// Queues are the queue classes of the documented simulator.
+	Queues []machine.Queue
+}
+
+// RulesOf returns the rules of a model on a machine.
+func RulesOf(model string, mach *machine.Machine) Rules {
+	if model != "reference" {
+		return Rules{}
+	}
+	r := &mach.Reference
+	return Rules{Banks: true, Couplings: r.Couplings, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
+		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
+}
+
+// Run places all top-level blocks of the world, in parallel, and fills
+// Events and Blocks.
+func Run(ctx context.Context, w *components.World) error {
+	return RunRules(ctx, w, RulesOf(w.Config.Model, w.Machine))
+}
+
+// RunRules is Run with rules of the caller's.
+func RunRules(ctx context.Context, w *components.World, rules Rules) error {
+	m := w.Module
+	w.Events.Arrive.Scratch(m.Instr.Len())
+	if rules.Shares != nil && hasCollectives(m) {
+		w.Events.Dur.Scratch(m.Instr.Len())
+	} else {
+		w.Events.Dur.Drop()
+	}
+	w.Blocks = make([]components.BlockResult, m.Blocks.Len())
+	for b := range w.Blocks {
+		w.Blocks[b].Block = b
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for _, b := range m.TopBlocks() {
+		g.Go(func() error {
+			k := newKernel(w, rules)
+			return k.block(ctx, b)
+		})
+	}
+	return g.Wait()
+}
+
+func hasCollectives(m *components.Module) bool {
+	return slices.ContainsFunc(m.Instr.Flags.Slice(), func(f components.Flags) bool { return f&components.FlagCollective != 0 })
+}
+
+// pair holds a time of run A and one of run B, in ns.
+type pair = [2]uint64
+
+func maxPair(a, b pair) pair { return pair{max(a[0], b[0]), max(a[1], b[1])} }
+
+// kernel is the state of one walk over one top-level block.
+type kernel struct {
+	w     *components.World
+	m     *components.Module
+	rules Rules
+
+	free []pair // per lane: next dispatch
+	last pair   // largest end so far
+	// extra is what trip counts add to the latency beyond placing once.
+	extra pair
+
+	banks     []pair // per core and bank: next dispatch of the last user
+	psumWrite []pair // per lane: end of the last PSUM writer
+	rings     map[uint16]*ring
+	coll      *collectives
+}
+
+const numBanks = 8
+
+func newKernel(w *components.World, rules Rules) *kernel {
+	lanes := w.Module.Lanes.Len()
+	k := &kernel{w: w, m: w.Module, rules: rules, free: make([]pair, lanes)}
+	cores := lanes/components.LanesPerCore + 1
+	k.banks = make([]pair, cores*numBanks)
+	k.psumWrite = make([]pair, lanes)
+	return k
+}
+
+// block places a top-level block and the loops in it.
+func (k *kernel) block(ctx context.Context, b int) error {
+	t := &k.m.Blocks
+	first, end := t.First.At(b), t.End.At(b)
+	// The blocks of loops inside, in program order: rows b+1 … as long as
+	// they lie within.
+	inner := b + 1
+	if err := k.region(ctx, first, end, &inner); err != nil {
+		return err
+	}
+	r := &k.w.Blocks[b]
+	r.Latency = k.last
+	for x := range k.last {
+		r.LatencyTrips[x] = k.last[x] + k.extra[x]
+	}
+	return nil
+}
+
+// region places rows first to end, descending into the loops among them.
+// next is the block row that the next loop's first body has.
+func (k *kernel) region(ctx context.Context, first, end uint32, next *int) error {
+	flags := k.m.Instr.Flags.Slice()
+	t := &k.m.Blocks
+	for i := first; i < end; {
+		stop := i
+		for stop < end && flags[stop]&components.FlagLoop == 0 {
+			stop++
+		}
+		if err := k.walk(ctx, i, stop); err != nil {
+			return err
+		}
+		if stop == end {
+			return nil
+		}
+		k.w.Events.Arrive.Set(int(stop), pair{})
+		if k.w.Events.Dur.Len() > 0 {
+			k.w.Events.Dur.Set(int(stop), [2]uint32{})
+		}
+		// The bodies of the loop at row stop follow it.
+		i = stop + 1
+		for *next < t.Len() && t.Parent.At(*next) == stop+1 {
+			b := *next
+			*next++
+			before, extra := k.last, k.extra
+			if err := k.region(ctx, t.First.At(b), t.End.At(b), next); err != nil {
+				return err
+			}
+			trips := max(t.Trip.At(b), 1)
+			r := &k.w.Blocks[b]
+			for x := range k.last {
+				r.Latency[x] = k.last[x] - before[x]
+				r.LatencyTrips[x] = satAdd(r.Latency[x], k.extra[x]-extra[x])
+				k.extra[x] = satAdd(extra[x], satMul(r.LatencyTrips[x], trips)-r.Latency[x])
+			}
+			i = t.End.At(b)
+		}
+	}
+	return nil
+}
+
+// cancelEvery is how many rows are placed between two looks at the context.
+const cancelEvery = 1 << 20
+
+// walk places rows lo to hi, which hold no loops.
+func (k *kernel) walk(ctx context.Context, lo, hi uint32) error {
+	for ; lo < hi; lo += cancelEvery {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := k.rows(lo, min(lo+cancelEvery, hi)); err != nil {
+			return err
+		}
+		if k.w.Config.Progress != nil {
+			k.w.Config.Progress(int64(min(lo+cancelEvery, hi)), int64(k.m.Instr.Len()))
+		}
+	}
+	return nil
+}
+
+// special are the flags that make an instruction leave the plain path.
+const special = components.FlagTrigger | components.FlagCollective | components.FlagBarrier
+
+// rows is the kernel proper.
+func (k *kernel) rows(lo, hi uint32) error {
+	in := &k.m.Instr
+	off, words := k.m.Edges.Preds.Offsets(), k.m.Edges.Preds.Words()
+	arrive := k.w.Events.Arrive.Slice()
+	dur := k.w.Events.Dur.Slice()
+	issue, latency := in.Issue.Slice(), in.Latency.Slice()
+	lane, flags, banks := in.Lane.Slice(), in.Flags.Slice(), in.Banks.Slice()
+	free := k.free
+	last := k.last
+	rules := &k.rules
+	for i := lo; i < hi; i++ {
+		var ready pair
+		row := words[off[i]:off[i+1]]
+		for n, w := range row {
+			p := w & ecs.TargetMask
+			if uint8(w>>ecs.ClassShift) >= components.ClassOrdered {
+				ready = k.readyRest(i, row[n:], ready)
+				break
+			}
+			ready = maxPair(ready, arrive[p])
+		}
+		if flags[i]&special != 0 {
+			k.last = last
+			if err := k.special(i, ready); err != nil {
+				return err
+			}
+			last = k.last
+			continue
+		}
+		l := lane[i]
+		start := maxPair(ready, free[l])
+		if rules.Banks && banks[i] != 0 {
+			start = maxPair(start, k.banksFree(l, banks[i]))
+		}
+		if rules.Couplings {
+			start = maxPair(start, k.coupled(l))
+		}
+		is, lat := uint64(issue[i]), uint64(latency[i])
+		next := pair{start[0] + is, start[1] + is}
+		end := pair{start[0] + lat, start[1] + lat}
+		free[l] = next
+		arrive[i] = end
+		if len(dur) > 0 {
+			dur[i] = [2]uint32{latency[i], latency[i]}
+		}
+		last = maxPair(last, end)
+		if banks[i] != 0 && lat > 0 {
+			k.useBanks(l, banks[i], next, end)
+		}
+	}
+	k.last = last
+	return nil
+}
+
+// readyRest adds the ordered edges and the anti-dependencies of a row, whose
+// words are the tail of the row.
+func (k *kernel) readyRest(i uint32, words []uint32, ready pair) pair {
+	arrive := k.w.Events.Arrive.Slice()
+	for _, w := range words {
+		p := w & ecs.TargetMask
+		if uint8(w>>ecs.ClassShift) == components.ClassAnti {
+			ready[0] = max(ready[0], arrive[p][0])
+			continue
+		}
+		ready = maxPair(ready, k.ordered(i, p))
+	}
+	return ready
+}
+
+// ordered is when an ordered edge from i to its producer p lets i start: the
+// producer's next dispatch (spec §4.5).
+func (k *kernel) ordered(i, p uint32) pair {
+	in := &k.m.Instr
+	a := k.w.Events.Arrive.At(int(p))
+	f := in.Flags.At(int(p))
+	switch {
+	case f&components.FlagTrigger != 0:
+		lat := uint64(in.Latency.At(int(p)))
+		return pair{a[0] + lat, a[1] + lat}
+	case f&components.FlagCollective != 0 && k.coll != nil:
+		if in.Flags.At(int(i))&components.FlagCollective != 0 || in.Engine.At(int(i)) == components.Pool {
+			r := k.coll.ready(p)
+			return pair{min(a[0], r[0]), min(a[1], r[1])}
+		}
+		return a // a collective's next dispatch is its end
+	}
+	// The lane is left (latency - issue) before the end.
+	early := uint64(in.Latency.At(int(p)) - in.Issue.At(int(p)))
+	return pair{a[0] - early, a[1] - early}
+}
+
+// coreOf returns the first lane of the core that lane l belongs to.
+func coreOf(l uint16) uint16 { return l / components.LanesPerCore * components.LanesPerCore }
+
+// banksFree is when all banks that mask writes are free.
+func (k *kernel) banksFree(l uint16, mask uint16) pair {
+	var t pair
+	at := int(l/components.LanesPerCore) * numBanks
+	for b := 0; b < numBanks; b++ {
+		if mask&(1<<(8+b)) != 0 {
+			t = maxPair(t, k.banks[at+b])
+		}
+	}
+	return t
+}
+
+// useBanks records the banks an instruction read or wrote.
+func (k *kernel) useBanks(l uint16, mask uint16, next, end pair) {
+	at := int(l/components.LanesPerCore) * numBanks
+	for b := 0; b < numBanks; b++ {
+		if mask&(1<<b|1<<(8+b)) != 0 {
+			k.banks[at+b] = next
+		}
+	}
+	if mask>>8 != 0 {
+		k.psumWrite[l] = end
+	}
+}
+
+// coupled is the bound of the engine couplings of NeuronCore-v2.
+func (k *kernel) coupled(l uint16) pair {
+	core := coreOf(l)
+	switch l - core {
+	case components.LaneDVE:
+		return k.free[core+components.LanePool]
+	case components.LanePool:
+		return k.free[core+components.LaneDVE]
+	case components.LaneActivation:
+		return maxPair(k.psumWrite[core+components.LaneDVE], k.psumWrite[core+components.LanePool])
+	}
+	return pair{}
+}
+
+// special places triggers, collectives and barriers.
+func (k *kernel) special(i uint32, ready pair) error {
+	in := &k.m.Instr
+	flags, l := in.Flags.At(int(i)), in.Lane.At(int(i))
+	is, lat := uint64(in.Issue.At(int(i))), uint64(in.Latency.At(int(i)))
+	start := maxPair(ready, k.free[l])
+	if flags&components.FlagBarrier != 0 {
+		// A barrier waits for the five data-path lanes, not for its own.
+		core := coreOf(l)
+		start = ready
+		for _, e := range []uint16{components.LaneActivation, components.LaneDVE, components.LanePE, components.LanePool, components.LaneSP} {
+			if int(core+e) < len(k.free) {
+				start = maxPair(start, k.free[core+e])
+			}
+		}
+	}
+	mask := in.Banks.At(int(i))
+	if k.rules.Banks && mask != 0 {
+		start = maxPair(start, k.banksFree(l, mask))
+	}
+	if k.rules.Couplings {
+		start = maxPair(start, k.coupled(l))
+	}
+	durs := pair{lat, lat}
+	issues := pair{is, is}
+	switch {
+	case flags&components.FlagCollective != 0 && k.rules.Shares != nil && flags&components.FlagLocal == 0:
+		if k.coll == nil {
+			k.coll = newCollectives(k.rules)
+		}
+		var err error
+		if durs, err = k.coll.place(k.m, i, l, ready, start, lat); err != nil {
+			return err
+		}
+		issues = durs
+	case flags&components.FlagTrigger != 0 && k.rules.Rings:
+		start = k.ring(i).push(start, k.transferIssue(i))
+	}
+	var next, end pair
+	for x := range start {
+		next[x], end[x] = start[x]+issues[x], start[x]+durs[x]
+	}
+	k.free[l] = next
+	if flags&components.FlagTrigger != 0 {
+		k.w.Events.Arrive.Set(int(i), start)
+	} else {
+		k.w.Events.Arrive.Set(int(i), end)
+	}
+	if k.w.Events.Dur.Len() > 0 {
+		var d [2]uint32
+		for x := range d {
+			if durs[x] > 1<<32-1 {
+				return fmt.Errorf("collective %s takes %d ns, more than one instruction can have", k.m.InstrName(components.InstrID(i)), durs[x])
+			}
+			d[x] = uint32(durs[x])
+		}
+		k.w.Events.Dur.Set(int(i), d)
+	}
+	k.last = maxPair(k.last, end)
+	if mask != 0 && lat > 0 {
+		k.useBanks(l, mask, next, end)
+	}
+	return nil
+}
+
+// satAdd and satMul saturate, so that an absurd trip count gives the largest
+// time and not a small wrong one.
+func satAdd(a, b uint64) uint64 {
+	if a+b < a {
+		return ^uint64(0)
+	}
+	return a + b
+}
+
+func satMul(a, b uint64) uint64 {
+	if a != 0 && b > ^uint64(0)/a {
+		return ^uint64(0)
+	}
+	return a * b
+}

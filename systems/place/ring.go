@@ -1,0 +1,126 @@
+package place
+
+import (
+	"strings"
+
+	"perfsim/components"
+	"perfsim/systems/cost"
+)
+
+// ring is one DMA queue of bounded depth: a trigger that finds it full waits
+// until the oldest transfer in flight has reached its next dispatch (spec
+// §4.10). Depth 0 is unbounded.
+type ring struct {
+	depth  int
+	flying [2][]uint64 // next dispatch of the transfers in flight, by run
+}
+
+// push enters a transfer triggered at start that keeps the queue busy for
+// issue ns, and returns when the trigger can start.
+func (r *ring) push(start pair, issue uint64) pair {
+	if r.depth == 0 {
+		return start
+	}
+	for x := range start {
+		if len(r.flying[x]) >= r.depth {
+			start[x] = max(start[x], r.flying[x][0])
+			r.flying[x] = r.flying[x][1:]
+		}
+		r.flying[x] = append(r.flying[x], start[x]+issue)
+	}
+	return start
+}
+
+// ring returns the queue of trigger i: the instruction's own queue where it
+// names one with a depth, else the queue class of the documented simulator.
+func (k *kernel) ring(i uint32) *ring {
+	in := &k.m.Instr
+	core := in.Lane.At(int(i)) / components.LanesPerCore
+	key, depth := uint16(0), 0
+	if q := in.Queue.Get(int(i)); q > 0 && k.m.Queues.Depth.At(int(q-1)) > 0 {
+		key, depth = 1<<14+q, int(k.m.Queues.Depth.At(int(q-1)))
+	} else {
+		class := queueClass(in.Flags.At(int(i)), in.Engine.At(int(i)))
+		if class < len(k.rules.Queues) {
+			depth = int(k.rules.Queues[class].Depth)
+		}
+		key = core*uint16(numQueueClasses) + uint16(class)
+	}
+	if k.rings == nil {
+		k.rings = map[uint16]*ring{}
+	}
+	r := k.rings[key]
+	if r == nil {
+		r = &ring{depth: depth}
+		k.rings[key] = r
+	}
+	return r
+}
+
+// numQueueClasses is the number of queue lanes of the documented simulator.
+const numQueueClasses = 13
+
+// QueueClasses are the names of the queue classes, in the order of the
+// documented lanes 0 to 12; which transfer goes to which is ours.
+var queueClasses = [numQueueClasses]string{"hw-activation", "hw-sp", "hw-pe", "hw-pool", "sw", "in-activation", "in-sp",
+	"in-other", "out-activation", "out-sp", "dynamic", "out-other", "exclusive"}
+
+// queueClass chooses the queue lane of a transfer. The mapping of the
+// documented simulator is not published; ours: transposing transfers are
+// exclusive (lane 12), software-generated ones of Pool dynamic (lane 10),
+// hardware-generated ones go by engine (0 to 3), the rest by direction.
+func queueClass(flags components.Flags, engine components.Engine) int {
+	switch {
+	case flags&components.FlagTranspose != 0:
+		return 12
+	case flags&components.FlagSWDGE != 0 && engine == components.Pool:
+		return 10
+	case flags&components.FlagSWDGE != 0:
+		return 4
+	case flags&components.FlagHWDGE != 0:
+		switch engine {
+		case components.Activation:
+			return 0
+		case components.SP:
+			return 1
+		case components.Pool:
+			return 3
+		}
+		return 2
+	}
+	class := 5
+	if flags&components.FlagDstDRAM != 0 {
+		class = 8
+	}
+	switch engine {
+	case components.Activation:
+		return class
+	case components.SP:
+		return class + 1
+	}
+	if class == 8 {
+		return 11
+	}
+	return 7
+}
+
+// QueueClassName names a queue class for reports.
+func QueueClassName(class int) string {
+	if class < 0 || class >= numQueueClasses {
+		return ""
+	}
+	return strings.Clone(queueClasses[class])
+}
+
+// transferIssue is how long the transfer that trigger i starts keeps its
+// queue busy: the documented DMA cost less the overlap window.
+func (k *kernel) transferIssue(i uint32) uint64 {
+	in := &k.m.Instr
+	d := &k.rules.DMA
+	dur := uint64(d.ReadInit) + cost.DMAExec(d, uint64(in.Parts.At(int(i))), uint64(in.Elems.At(int(i))),
+		uint64(in.DType.At(int(i)).Size()), in.DMABytes.Get(int(i)))
+	if dur < uint64(k.rules.OverlapDMA) {
+		return dur
+	}
+	return dur - uint64(k.rules.OverlapDMA)
+}

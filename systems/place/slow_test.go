@@ -1,0 +1,188 @@
+package place
+
+import (
+	"math"
+
+	"perfsim/components"
+	"perfsim/ecs"
+)
+
+// slow is the reference simulator: plain loops and maps, straight from the
+// rules of spec §4, one run at a time. The engine must equal it.
+type slow struct {
+	m     *components.Module
+	rules Rules
+	run   components.Run
+
+	timelines map[uint16][]slowEvent
+	events    map[uint32]slowEvent
+	ready     map[uint32]uint64
+	bankNext  map[[2]int]uint64 // core, bank
+	psumEnd   map[uint16]uint64
+	queues    map[int][]uint64
+}
+
+type slowEvent struct {
+	start, dur, next uint64
+	stream, core     int
+}
+
+func (e slowEvent) end() uint64 { return e.start + e.dur }
+
+func newSlow(m *components.Module, rules Rules, run components.Run) *slow {
+	return &slow{m: m, rules: rules, run: run, timelines: map[uint16][]slowEvent{}, events: map[uint32]slowEvent{},
+		ready: map[uint32]uint64{}, bankNext: map[[2]int]uint64{}, psumEnd: map[uint16]uint64{}, queues: map[int][]uint64{}}
+}
+
+func (s *slow) dispatch(lane uint16) uint64 {
+	t := s.timelines[lane]
+	if len(t) == 0 {
+		return 0
+	}
+	return t[len(t)-1].next
+}
+
+// place adds one instruction.
+func (s *slow) place(i uint32) {
+	in := &s.m.Instr
+	f, lane := in.Flags.At(int(i)), in.Lane.At(int(i))
+	if f&components.FlagLoop != 0 {
+		return
+	}
+	core := lane / components.LanesPerCore
+	first := core * components.LanesPerCore
+
+	// inst_ready_time
+	ready := uint64(0)
+	for _, w := range s.m.Edges.Preds.Row(int(i)) {
+		p := w & ecs.TargetMask
+		kind := components.KindOfClass(uint8(w >> ecs.ClassShift))
+		if kind == components.Anti && s.run == components.RunB {
+			continue
+		}
+		ev := s.events[p]
+		pf := in.Flags.At(int(p))
+		t := ev.end()
+		if pf&components.FlagTrigger != 0 {
+			t = ev.start
+		}
+		if kind == components.Ordered {
+			t = ev.next
+			collective := f&components.FlagCollective != 0 || in.Engine.At(int(i)) == components.Pool
+			if r, ok := s.ready[p]; ok && collective {
+				t = min(t, r)
+			}
+		}
+		ready = max(ready, t)
+	}
+
+	// determine_start_time
+	start := max(ready, s.dispatch(lane))
+	if f&components.FlagBarrier != 0 {
+		start = ready
+		for _, e := range []components.Engine{components.Activation, components.DVE, components.PE, components.Pool, components.SP} {
+			start = max(start, s.dispatch(first+uint16(e)))
+		}
+	}
+	banks := in.Banks.At(int(i))
+	for b := 0; b < 8; b++ {
+		if s.rules.Banks && banks>>(8+b)&1 != 0 {
+			start = max(start, s.bankNext[[2]int{int(core), b}])
+		}
+	}
+	if s.rules.Couplings {
+		switch lane - first {
+		case 5:
+			start = max(start, s.dispatch(first+1))
+		case 1:
+			start = max(start, s.dispatch(first+5))
+		case 2:
+			start = max(start, s.psumEnd[first+5], s.psumEnd[first+1])
+		}
+	}
+
+	dur := uint64(in.Latency.At(int(i)))
+	next := uint64(in.Issue.At(int(i)))
+	if f&components.FlagCollective != 0 && f&components.FlagLocal == 0 && s.rules.Shares != nil {
+		s.ready[i] = ready
+		stream := int(lane%components.LanesPerCore) - 8
+		if stream < 0 {
+			stream = 0
+		}
+		dur = uint64(float64(dur) / s.rules.Shares[stream])
+		if s.rules.Reflow {
+			dur = s.reflow(int(core), stream, start, dur)
+		}
+		next = dur
+		defer func() {
+			e := s.events[i]
+			e.stream, e.core = stream+1, int(core)
+			s.events[i] = e
+		}()
+	}
+	if f&components.FlagTrigger != 0 && s.rules.Rings {
+		class := int(core)*1000 + queueClass(f, in.Engine.At(int(i)))
+		depth := int(s.rules.Queues[class%1000].Depth)
+		if q := in.Queue.Get(int(i)); q > 0 && s.m.Queues.Depth.At(int(q-1)) > 0 {
+			class, depth = -int(q), int(s.m.Queues.Depth.At(int(q-1)))
+		}
+		if depth > 0 {
+			if q := s.queues[class]; len(q) >= depth {
+				start = max(start, q[0])
+				s.queues[class] = q[1:]
+			}
+			k := kernel{m: s.m, rules: s.rules}
+			s.queues[class] = append(s.queues[class], start+k.transferIssue(i))
+		}
+	}
+	e := slowEvent{start: start, dur: dur, next: start + next}
+	s.events[i] = e
+	s.timelines[lane] = append(s.timelines[lane], e)
+	if dur > 0 && banks != 0 && (s.rules.Banks || s.rules.Couplings) {
+		if banks>>8 != 0 {
+			s.psumEnd[lane] = e.end()
+		}
+		for b := 0; b < 8; b++ {
+			if (banks>>b|banks>>(8+b))&1 != 0 {
+				s.bankNext[[2]int{int(core), b}] = e.next
+			}
+		}
+	}
+}
+
+// reflow advances from one change of the set of running collectives to the
+// next, looking at all events each time.
+func (s *slow) reflow(core, stream int, start, work uint64) uint64 {
+	left := float64(work)
+	t := start
+	for left > 0 {
+		sum := s.rules.Shares[stream]
+		until := uint64(math.MaxUint64)
+		for _, e := range s.events {
+			if e.stream == 0 || e.stream-1 == stream || e.core != core {
+				continue
+			}
+			if e.start <= t && t < e.end() {
+				sum += s.rules.Shares[e.stream-1]
+				until = min(until, e.end())
+			} else if e.start > t && e.dur > 0 {
+				until = min(until, e.start)
+			}
+		}
+		slow := max(sum, 1)
+		if need := left * slow; until == math.MaxUint64 || need <= float64(until-t) {
+			return t + uint64(need+0.5) - start
+		}
+		left -= float64(until-t) / slow
+		t = until
+	}
+	return t - start
+}
+
+func (s *slow) latency() uint64 {
+	var end uint64
+	for _, e := range s.events {
+		end = max(end, e.end())
+	}
+	return end
+}
