@@ -76,7 +76,10 @@ type Instructions struct {
 	Text   ecs.Column[ecs.Symbol] // optional; operand text as the input had it
 	Ref    ecs.Column[uint64]     // optional; the input's own 64-bit id
 	PC     ecs.Column[uint32]     // optional; program counter on its engine
-	Queue  ecs.Column[uint16]     // optional; row of the queue table plus one, 0 for none
+	// CompilerPC is the program counter in the compiler's own code plus one;
+	// 0 for an instruction that the runtime put before or after it. Optional.
+	CompilerPC ecs.Column[uint32]
+	Queue      ecs.Column[uint16] // optional; row of the queue table plus one, 0 for none
 
 	// DMA geometry, optional: bytes moved and the bytes of one contiguous row
 	// of the smaller side; a transfer of B bytes in rows of R has B/R
@@ -93,6 +96,9 @@ type Instructions struct {
 	// predicting system may read them.
 	MeasuredStart ecs.Column[uint64]
 	MeasuredDur   ecs.Column[uint32]
+	// MeasuredWait is the profiler's own evt_wait_time as it stands, which
+	// may lie before MeasuredStart. Optional.
+	MeasuredWait ecs.Column[uint32]
 }
 
 func newInstructions() Instructions {
@@ -105,10 +111,11 @@ func newInstructions() Instructions {
 		Name:  ecs.NewColumn[ecs.Symbol]("instr.name"), Source: ecs.NewColumn[ecs.Symbol]("instr.source"),
 		HLO: ecs.NewColumn[ecs.Symbol]("instr.hlo"), Func: ecs.NewColumn[ecs.Symbol]("instr.func"),
 		Text: ecs.NewColumn[ecs.Symbol]("instr.text"), Ref: ecs.NewColumn[uint64]("instr.ref"),
-		PC: ecs.NewColumn[uint32]("instr.pc"), Queue: ecs.NewColumn[uint16]("instr.queue"),
+		PC: ecs.NewColumn[uint32]("instr.pc"), CompilerPC: ecs.NewColumn[uint32]("instr.compiler_pc"), Queue: ecs.NewColumn[uint16]("instr.queue"),
 		DMABytes: ecs.NewColumn[uint64]("instr.dma_bytes"), DMARow: ecs.NewColumn[uint32]("instr.dma_row"),
 		Issue: ecs.NewColumn[uint32]("instr.issue"), Latency: ecs.NewColumn[uint32]("instr.latency"),
 		MeasuredStart: ecs.NewColumn[uint64]("instr.measured_start"), MeasuredDur: ecs.NewColumn[uint32]("instr.measured_dur"),
+		MeasuredWait: ecs.NewColumn[uint32]("instr.measured_wait"),
 	}
 }
 
@@ -122,8 +129,8 @@ func (t *Instructions) required() []ecs.AnyColumn {
 
 // optional lists the columns that may be absent.
 func (t *Instructions) optional() []ecs.AnyColumn {
-	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Func, &t.Text, &t.Ref, &t.PC, &t.Queue,
-		&t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur}
+	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Func, &t.Text, &t.Ref, &t.PC, &t.CompilerPC, &t.Queue,
+		&t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur, &t.MeasuredWait}
 }
 
 // Columns lists all columns of the table.
