@@ -1,0 +1,161 @@
+package metricstore
+
+import "strings"
+
+// MetricType is one of the 54 metrics of the back end, by its documented
+// number.
+type MetricType uint8
+
+// The metrics of the back end. The numbers are part of the documentation, so
+// the order here is fixed.
+const (
+	PostUnrollInstructionCount MetricType = iota
+	FullUnrollInstructionCount
+	TotalSplitSbNodesCount
+	CanSplitSbNodesCount
+	VNSplitterDeadNodesCount
+	ShrunkNodesCount
+	ShrinkDnSavings
+	MlBPCGSize
+	AgRGCGSize
+
+	// 9 to 26 are eighteen metrics in bytes whose documented names end in
+	// DMASize; the rest of those names is not public. These names are
+	// ours: loads and saves from local and shared DRAM, copies by source
+	// and destination, and all of them together, each as the total and as
+	// the average per transfer.
+	TotalLocalLoadDMASize
+	AverageLocalLoadDMASize
+	TotalSharedLoadDMASize
+	AverageSharedLoadDMASize
+	TotalLocalSaveDMASize
+	AverageLocalSaveDMASize
+	TotalSharedSaveDMASize
+	AverageSharedSaveDMASize
+	TotalLocalToLocalCopyDMASize
+	AverageLocalToLocalCopyDMASize
+	TotalLocalToSharedCopyDMASize
+	AverageLocalToSharedCopyDMASize
+	TotalSharedToLocalCopyDMASize
+	AverageSharedToLocalCopyDMASize
+	TotalSharedToSharedCopyDMASize
+	AverageSharedToSharedCopyDMASize
+	TotalDMASize
+	AverageDMASize
+
+	PreGcaDMAAccesses
+	PostGcaDMAAccesses
+	PsumRenumberLocationsCount
+	DramRenumberLocationsCount
+	DramSpillSpace
+	DramAlignedSpillSpace
+	DramLocalHWM
+	DramLocalTotalSize
+	DramSharedHWM
+	DramSharedTotalSize
+	SbRenumberLocationsCount
+	SplitSelectCount
+	TSPtoACTCount
+	COPYtoACTCount
+	RECIPROCALtoACTCount
+	PostSchedEstLatency // 42: nanoseconds, from the performance simulation
+	TotalAllocatedDramSize
+	TotalRuntimeDramSize
+	TotalCodeSize
+	TotalDescriptorSize
+	NumUnassignedInstructions
+	NumPoolInstructions
+	NumActivationInstructions
+	NumPEInstructions
+	NumDMAInstructions
+	NumDVEInstructions
+	NumSPInstructions
+
+	numTypes = iota
+)
+
+// NumTypes is the number of metrics, 54.
+const NumTypes = numTypes
+
+// Prefix is what the type strings of the back end begin with.
+const Prefix = "backend::"
+
+var typeNames = [NumTypes]string{
+	"PostUnrollInstructionCount", "FullUnrollInstructionCount", "TotalSplitSbNodesCount",
+	"CanSplitSbNodesCount", "VNSplitterDeadNodesCount", "ShrunkNodesCount", "ShrinkDnSavings",
+	"mlBPCGSize", "agRGCGSize",
+	"TotalLocalLoadDMASize", "AverageLocalLoadDMASize", "TotalSharedLoadDMASize",
+	"AverageSharedLoadDMASize", "TotalLocalSaveDMASize", "AverageLocalSaveDMASize",
+	"TotalSharedSaveDMASize", "AverageSharedSaveDMASize", "TotalLocalToLocalCopyDMASize",
+	"AverageLocalToLocalCopyDMASize", "TotalLocalToSharedCopyDMASize",
+	"AverageLocalToSharedCopyDMASize", "TotalSharedToLocalCopyDMASize",
+	"AverageSharedToLocalCopyDMASize", "TotalSharedToSharedCopyDMASize",
+	"AverageSharedToSharedCopyDMASize", "TotalDMASize", "AverageDMASize",
+	"PreGcaDMAAccesses", "PostGcaDMAAccesses", "PsumRenumberLocationsCount",
+	"DramRenumberLocationsCount", "DramSpillSpace", "DramAlignedSpillSpace", "DramLocalHWM",
+	"DramLocalTotalSize", "DramSharedHWM", "DramSharedTotalSize", "SbRenumberLocationsCount",
+	"SplitSelectCount", "TSPtoACTCount", "COPYtoACTCount", "RECIPROCALtoACTCount",
+	"PostSchedEstLatency", "TotalAllocatedDramSize", "TotalRuntimeDramSize", "TotalCodeSize",
+	"TotalDescriptorSize", "NumUnassignedInstructions", "NumPoolInstructions",
+	"NumActivationInstructions", "NumPEInstructions", "NumDMAInstructions",
+	"NumDVEInstructions", "NumSPInstructions",
+}
+
+// Name returns the bare name, such as "PostSchedEstLatency".
+func (t MetricType) Name() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "Unknown"
+}
+
+// String returns the type as keys and files hold it:
+// "backend::PostSchedEstLatency".
+func (t MetricType) String() string { return Prefix + t.Name() }
+
+// Ours tells that the name is not the documented one but our choice, because
+// the documented one is not public.
+func (t MetricType) Ours() bool { return t >= TotalLocalLoadDMASize && t <= AverageDMASize }
+
+// ParseMetricType finds the metric of a name, bare or with its prefix.
+func ParseMetricType(s string) (MetricType, bool) {
+	s = strings.TrimPrefix(s, Prefix)
+	for i, n := range typeNames {
+		if n == s {
+			return MetricType(i), true
+		}
+	}
+	return 0, false
+}
+
+// Aggregation says how values of one metric are put together when the nested
+// layout is written. It is a part of the key.
+type Aggregation uint8
+
+// The documented aggregations and their numbers.
+const (
+	Sum     Aggregation = 0
+	Average Aggregation = 1
+	Custom  Aggregation = 2
+	None    Aggregation = 3
+)
+
+var aggregationNames = [...]string{"Sum", "Average", "Custom", "None"}
+
+// String returns the name that keys hold.
+func (a Aggregation) String() string {
+	if int(a) < len(aggregationNames) {
+		return aggregationNames[a]
+	}
+	return "Unknown MetricAggregationType"
+}
+
+// ParseAggregation finds an aggregation by its exact name.
+func ParseAggregation(s string) (Aggregation, bool) {
+	for i, n := range aggregationNames {
+		if n == s {
+			return Aggregation(i), true
+		}
+	}
+	return 0, false
+}
