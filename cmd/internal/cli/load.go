@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/io/format"
+	"perfsim/io/formats"
+)
+
+// inputFlags are the flags of every command that reads a module and puts it
+// on a machine.
+type inputFlags struct {
+	format  string
+	machine string
+	model   string
+	loops   string
+	jobs    int
+	quiet   bool
+}
+
+func (f *inputFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
+	fl.StringVar(&f.machine, "machine", "", "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
+	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, reference for the rest")
+	fl.StringVar(&f.loops, "loops", "", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
+	fl.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "goroutines that work; results do not depend on it")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
+}
+
+// check finds wrong values before any work.
+func (f *inputFlags) check() error {
+	switch f.model {
+	case "", "reference", "calibrated", "replay":
+	default:
+		return usagef("--model %q is not reference, calibrated or replay", f.model)
+	}
+	switch f.loops {
+	case "", "once", "trips":
+	default:
+		return usagef("--loops %q is not once or trips", f.loops)
+	}
+	if f.jobs < 1 {
+		return usagef("--jobs %d is not at least 1", f.jobs)
+	}
+	return nil
+}
+
+// load reads the module at path.
+func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p *progress) (*components.Module, error) {
+	src, err := format.Open(ctx, path, c.InOrStdin())
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	imp, err := formats.Find(src, f.format)
+	if err != nil {
+		return nil, err
+	}
+	if imp.Module == nil {
+		return nil, fmt.Errorf("%s: a %s graph must be lowered first", src.Name, imp.Name)
+	}
+	p.start("reading", src.Size, true)
+	src.OnProgress(p.set)
+	m, err := imp.Module(ctx, src, format.Options{Jobs: f.jobs})
+	p.finish()
+	return m, err
+}
+
+// machineFor returns the machine to simulate on.
+func (f *inputFlags) machineFor(m *components.Module) (*machine.Machine, error) {
+	if f.machine != "" {
+		return machine.Load(f.machine)
+	}
+	if m.Arch != "" {
+		mach, err := machine.Load(m.Arch)
+		if err == nil {
+			return mach, nil
+		}
+		return nil, fmt.Errorf("the input is for %q: %w; --machine names another", m.Arch, err)
+	}
+	return machine.Load("trn2")
+}
+
+// configure returns the world's configuration for a module.
+func (f *inputFlags) configure(m *components.Module, mach *machine.Machine) (components.Config, error) {
+	c := components.Config{Model: f.model, Jobs: f.jobs, Loops: f.loops}
+	if c.Model == "" {
+		c.Model = "reference"
+		if m.Format == "neuronprofile" && len(mach.Calibrated.Ops) > 0 {
+			c.Model = "calibrated"
+		}
+	}
+	if c.Loops == "" {
+		c.Loops = m.Attribute("perfsim.loops")
+	}
+	if c.Loops == "" {
+		c.Loops = "once"
+	}
+	if c.Loops != "once" && c.Loops != "trips" {
+		return c, errors.New("the module's attribute perfsim.loops is neither once nor trips")
+	}
+	return c, nil
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"perfsim/components/machine"
+)
+
+func newMachineCommand() *cobra.Command {
+	c := &cobra.Command{Use: "machine", Short: "List and show the machine descriptions",
+		Example: "  perfsim machine list\n  perfsim machine show trn2 > mine.yaml\n  perfsim run --machine mine.yaml module.bir.json"}
+	c.AddCommand(newMachineList(), newMachineShow())
+	return c
+}
+
+func newMachineList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "list", Short: "List the machines that are built in", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			type row struct {
+				Name    string   `json:"name"`
+				Title   string   `json:"title"`
+				Aliases []string `json:"aliases"`
+				Arch    int      `json:"arch"`
+				Models  []string `json:"models"`
+			}
+			rows := []row{}
+			for _, n := range machine.Names() {
+				m, err := machine.Load(n)
+				if err != nil {
+					return err
+				}
+				models := []string{"reference"}
+				if len(m.Calibrated.Ops) > 0 {
+					models = append(models, "calibrated")
+				}
+				rows = append(rows, row{m.Name, m.Title, m.Aliases, m.Arch, models})
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), rows)
+			}
+			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tw, "NAME\tALSO\tMODELS\tWHAT")
+			for _, r := range rows {
+				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "), r.Title)
+			}
+			return tw.Flush()
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newMachineShow() *cobra.Command {
+	var asJSON, assumptions bool
+	c := &cobra.Command{Use: "show NAME", Short: "Print a machine description with its sources and assumptions", Args: cobra.ExactArgs(1),
+		Long: `show prints the description as the YAML that --machine FILE reads back. Every
+cost carries a mark: CONFIRMED and OFFICIAL are documented, INFERRED is likely,
+OURS was chosen by this project where nothing is published.`,
+		Example: "  perfsim machine show trn2\n  perfsim machine show --assumptions trn2",
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := machine.Load(args[0])
+			if err != nil {
+				return err
+			}
+			switch {
+			case asJSON:
+				return writeJSON(c.OutOrStdout(), m)
+			case assumptions:
+				return printAssumptions(c, m)
+			}
+			if text, err := machine.Embedded(m.Name); err == nil && slices.Contains(machine.Names(), m.Name) {
+				_, err = c.OutOrStdout().Write(text)
+				return err
+			}
+			text, err := yaml.Marshal(m)
+			if err != nil {
+				return err
+			}
+			_, err = c.OutOrStdout().Write(text)
+			return err
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&assumptions, "assumptions", false, "print only what is ours and not documented")
+	return c
+}
+
+func printAssumptions(c *cobra.Command, m *machine.Machine) error {
+	out := c.OutOrStdout()
+	for _, a := range m.Assumptions {
+		fmt.Fprintf(out, "- %s\n", a)
+	}
+	var ours []string
+	for name, cost := range m.Reference.Costs {
+		if cost.Mark == "OURS" || cost.Mark == "INFERRED" {
+			ours = append(ours, name)
+		}
+	}
+	slices.Sort(ours)
+	_, err := fmt.Fprintf(out, "- Costs that are ours or inferred: %s.\n", strings.Join(ours, ", "))
+	return err
+}

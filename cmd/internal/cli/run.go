@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/systems"
+	"perfsim/systems/summary"
+)
+
+func newRunCommand() *cobra.Command {
+	var in inputFlags
+	var out string
+	var asJSON, timings bool
+	c := &cobra.Command{
+		Use:   "run [flags] INPUT",
+		Short: "Simulate a module and write its traces, metrics and package",
+		Long: `run places every instruction of INPUT on the engines of a machine, once with
+anti-dependencies and once without, and prints the latency and what bounds it.
+INPUT is recognised by what it holds; gzip and zstd are unwrapped; - is
+standard input. With -o DIR it writes a trace per block and run, the metric
+store and the package file.perf-sim.`,
+		Example: `  perfsim run examples/tiled_matmul.bir.json
+  perfsim run -o out --machine trn3 module.bir.json
+  perfsim run --json profile.json.gz | jq .latency_ns`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(); err != nil {
+				return err
+			}
+			p := newProgress(c.ErrOrStderr(), in.quiet)
+			defer p.close()
+			began := time.Now()
+			m, err := in.load(c.Context(), c, args[0], p)
+			if err != nil {
+				return err
+			}
+			read := time.Since(began)
+			w, times, err := simulate(c.Context(), &in, m, out, p)
+			if err != nil {
+				return err
+			}
+			p.close()
+			rep := newRunReport(args[0], w, read, time.Since(began))
+			if timings {
+				rep.Timings = times
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), rep)
+			}
+			return rep.print(c.OutOrStdout())
+		},
+	}
+	in.add(c)
+	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")
+	c.Flags().BoolVar(&timings, "timings", false, "tell how long each system took")
+	return c
+}
+
+// simulate runs all systems over a module.
+func simulate(ctx context.Context, in *inputFlags, m *components.Module, out string, p *progress) (*systems.World, []systemTime, error) {
+	w := systems.NewWorld(m)
+	var err error
+	if w.Machine, err = in.machineFor(m); err != nil {
+		return nil, nil, err
+	}
+	if w.Config, err = in.configure(m, w.Machine); err != nil {
+		return nil, nil, err
+	}
+	w.Config.Progress = func(done, _ int64) { p.set(done) }
+	w.Out.Dir = out
+	defer w.Out.Abort()
+	times, err := systems.Order().Run(ctx, w, func(_ int, name string) { p.start(name, int64(m.Instr.Len()), false) })
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []systemTime
+	for _, t := range times {
+		ns := float64(t.Wall.Nanoseconds()) / float64(max(m.Instr.Len(), 1))
+		list = append(list, systemTime{t.System, t.Wall.Seconds(), ns})
+	}
+	return w, list, nil
+}
+
+type systemTime struct {
+	System  string  `json:"system"`
+	Seconds float64 `json:"seconds"`
+	PerItem float64 `json:"ns_per_instruction"`
+}
+
+// runReport is what `run --json` prints.
+type runReport struct {
+	Input   string `json:"input"`
+	Module  string `json:"module"`
+	Format  string `json:"format"`
+	Machine string `json:"machine"`
+	Model   string `json:"model"`
+	Loops   string `json:"loops"`
+	summary.Summary
+	ErrorPercent *float64          `json:"error_percent"` // predicted against measured
+	Notes        []components.Note `json:"notes"`
+	Artifacts    []artifact        `json:"artifacts"`
+	ReadSeconds  float64           `json:"read_seconds"`
+	Seconds      float64           `json:"seconds"`
+	Rate         float64           `json:"instructions_per_second"`
+	Timings      []systemTime      `json:"timings,omitempty"`
+}
+
+type artifact struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Size int64  `json:"bytes"`
+}
+
+func newRunReport(input string, w *systems.World, read, total time.Duration) *runReport {
+	r := &runReport{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name, Model: w.Config.Model,
+		Loops: w.Config.Loops, Summary: w.Summary, Notes: w.Module.Notes, ReadSeconds: read.Seconds(), Seconds: total.Seconds(),
+		Artifacts: []artifact{}}
+	if r.Notes == nil {
+		r.Notes = []components.Note{}
+	}
+	r.Rate = float64(r.Instructions) / total.Seconds()
+	if r.Measured != nil && *r.Measured > 0 {
+		e := 100 * (float64(r.LatencyA) - float64(*r.Measured)) / float64(*r.Measured)
+		r.ErrorPercent = &e
+	}
+	for _, a := range w.Out.Artifacts {
+		r.Artifacts = append(r.Artifacts, artifact{a.Path, a.Kind, a.Size})
+	}
+	return r
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// nanos writes a time in ns for people.
+func nanos(ns uint64) string {
+	switch {
+	case ns < 10_000:
+		return humanize.Comma(int64(ns)) + " ns"
+	case ns < 10_000_000:
+		return fmt.Sprintf("%.2f µs", float64(ns)/1e3)
+	case ns < 10_000_000_000:
+		return fmt.Sprintf("%.2f ms", float64(ns)/1e6)
+	}
+	return fmt.Sprintf("%.2f s", float64(ns)/1e9)
+}
+
+func percent(part, whole uint64) string {
+	if whole == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+}
+
+// bar draws a share between 0 and 1.
+func bar(share float64) string {
+	const width = 20
+	n := int(min(max(share, 0), 1)*width + 0.5)
+	return strings.Repeat("█", n) + strings.Repeat("·", width-n)
+}
+
+// mostBlocks bounds the rows printed for people; --json has them all.
+const mostBlocks = 12
+
+func (r *runReport) print(out io.Writer) error {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	functions := map[string]bool{}
+	top := 0
+	for _, b := range r.Blocks {
+		functions[b.Function] = true
+		if !b.InLoop {
+			top++
+		}
+	}
+	fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", r.Module, r.Format, countOf(len(functions), "function"), countOf(top, "block"))
+	fmt.Fprintf(tw, "machine\t%s, %s model\n", r.Machine, r.Model)
+	fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
+	fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
+	fmt.Fprintf(tw, "latency\t%s\n", nanos(r.LatencyA))
+	fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(r.LatencyB), nanos(r.AntiCost), percent(r.AntiCost, r.LatencyA))
+	if r.Measured != nil {
+		fmt.Fprintf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
+	for _, e := range r.Engines {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), nanos(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if len(r.Blocks) > 1 {
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "BLOCK\tINSTRUCTIONS\tTRIPS\tRUNS\tLATENCY\tWITHOUT ANTI\t")
+		for n, b := range r.Blocks {
+			if n == mostBlocks {
+				fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", len(r.Blocks)-n)
+				break
+			}
+			name := b.Function + "/" + b.Block
+			if b.InLoop {
+				name = "  loop " + b.Block
+			}
+			trips := humanize.Comma(int64(b.TripCount))
+			if !b.TripKnown {
+				trips = "unknown, 1 used"
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), nanos(b.Latency), nanos(b.LatencyB))
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if r.hasLoops() {
+		how := "loop bodies count once, as the documented simulator does; --loops trips multiplies"
+		if r.Loops == "trips" {
+			how = "loop bodies count as often as their trip counts say"
+		}
+		fmt.Fprintf(out, "\nloops: %s\n", how)
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintln(out)
+		for _, n := range r.Notes {
+			fmt.Fprintf(out, "note: %s (%s)\n", n.Text, humanize.Comma(int64(n.Count)))
+		}
+	}
+	if len(r.Artifacts) > 0 {
+		fmt.Fprintln(out)
+		for n, a := range r.Artifacts {
+			if n == mostBlocks && len(r.Artifacts) > n+4 {
+				fmt.Fprintf(tw, "… and %d more files\t\n", len(r.Artifacts)-n)
+				break
+			}
+			fmt.Fprintf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, humanize.SIWithDigits(r.Rate, 1, ""))
+	for _, t := range r.Timings {
+		fmt.Fprintf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
+	}
+	return tw.Flush()
+}
+
+func (r *runReport) hasLoops() bool {
+	for _, b := range r.Blocks {
+		if b.InLoop {
+			return true
+		}
+	}
+	return false
+}
+
+// edgeText lists the edges by kind; where merging made them fewer both
+// numbers are told.
+func (r *runReport) edgeText() string {
+	var parts []string
+	for _, k := range []components.EdgeKind{components.Flow, components.Anti, components.Output, components.Ordered} {
+		n, p := r.Edges[k.String()], r.Placed[k.String()]
+		s := fmt.Sprintf("%s %s", strings.ToLower(k.String()), humanize.Comma(int64(n)))
+		if p != n {
+			s += fmt.Sprintf(" (%s honoured)", humanize.Comma(int64(p)))
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func countOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return humanize.Comma(int64(n)) + " " + noun + "s"
+}

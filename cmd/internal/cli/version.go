@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is the release this source is.
+const Version = "0.1.0"
+
+func newVersionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "version", Short: "Tell which perfsim this is", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := struct {
+				Version  string `json:"version"`
+				Revision string `json:"revision,omitempty"`
+				Go       string `json:"go"`
+				Platform string `json:"platform"`
+			}{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						v.Revision = s.Value
+					}
+				}
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), v)
+			}
+			if v.Revision != "" {
+				v.Revision = " (" + v.Revision[:min(len(v.Revision), 12)] + ")"
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "perfsim %s%s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
+			return err
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}

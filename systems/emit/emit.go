@@ -1,0 +1,181 @@
+// Package emit writes what a simulation leaves behind: a trace per block and
+// run, the metric store and the package of the traces. Everything is written
+// into a folder of its own beside the destination and moved into place when
+// it is complete, so that a failed run leaves nothing.
+package emit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/io/catapult"
+	"perfsim/io/metricstore"
+	"perfsim/io/pttf"
+)
+
+// Families of trace files. Only the first is packaged.
+const (
+	FamilyRunA  = "perf_sim"
+	FamilyRunB  = "perf_sim_no_antideps"
+	FamilyAtEnd = "perf_sim_at_end_trace"
+	FamilySched = "ps_trace"
+)
+
+// MetricsFile is the name of the metric store's file.
+const MetricsFile = "global_metric_store.json"
+
+// Artifact is a file that was written.
+type Artifact struct {
+	Path string
+	Size int64
+	Kind string // "trace", "graph", "metrics", "package"
+}
+
+// Output says where to write and holds what was written.
+type Output struct {
+	Dir       string // "" writes nothing
+	Artifacts []Artifact
+
+	staging string
+	made    []string // folders made for Dir, outermost first
+}
+
+// Traces writes the run A and the run B trace of every top-level block.
+func Traces(ctx context.Context, w *components.World, o *Output) error {
+	if o.Dir == "" {
+		return nil
+	}
+	if err := o.open(); err != nil {
+		return err
+	}
+	m := w.Module
+	n := names{used: map[string]int{}}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for _, b := range m.TopBlocks() {
+		for _, f := range []struct {
+			family, kind string
+			run          components.Run
+			graph        bool
+		}{{FamilyRunA, "trace", components.RunA, false}, {FamilyRunB, "graph", components.RunB, true}} {
+			name := n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b))
+			slot := o.slot(name, f.kind)
+			g.Go(func() error {
+				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph) })
+				o.Artifacts[slot].Size = size
+				return err
+			})
+		}
+	}
+	return g.Wait()
+}
+
+// Metrics writes the metric store.
+func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
+	if o.Dir == "" {
+		return nil
+	}
+	slot := o.slot(MetricsFile, "metrics")
+	size, err := o.write(MetricsFile, func(out io.Writer) error { return s.WriteJSON(out, true) })
+	o.Artifacts[slot].Size = size
+	return err
+}
+
+// Package packs the run A traces into file.perf-sim.
+func Package(ctx context.Context, o *Output, log func(string)) error {
+	if o.Dir == "" {
+		return nil
+	}
+	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	if r.Created {
+		o.Artifacts[o.slot(pttf.FileName, "package")].Size = r.Size
+	}
+	return nil
+}
+
+// Commit moves everything into place.
+func Commit(o *Output) error {
+	if o.Dir == "" || o.staging == "" {
+		return nil
+	}
+	for _, a := range o.Artifacts {
+		if err := os.Rename(filepath.Join(o.staging, filepath.Base(a.Path)), a.Path); err != nil {
+			return err
+		}
+	}
+	err := os.Remove(o.staging)
+	o.staging, o.made = "", nil
+	return err
+}
+
+// Abort removes what was written and not committed.
+func (o *Output) Abort() {
+	if o.staging == "" {
+		return
+	}
+	os.RemoveAll(o.staging) // nothing better to do with an error here
+	for _, d := range slices.Backward(o.made) {
+		os.Remove(d)
+	}
+	o.staging, o.made = "", nil
+}
+
+// open makes the destination and the staging folder in it.
+func (o *Output) open() error {
+	if o.staging != "" {
+		return nil
+	}
+	for d := filepath.Clean(o.Dir); ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); !errors.Is(err, os.ErrNotExist) || d == filepath.Dir(d) {
+			break
+		}
+		o.made = append(o.made, d)
+	}
+	slices.Reverse(o.made)
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return fmt.Errorf("output folder: %w", err)
+	}
+	dir, err := os.MkdirTemp(o.Dir, ".perfsim-*")
+	if err != nil {
+		return fmt.Errorf("output folder: %w", err)
+	}
+	o.staging = dir
+	return nil
+}
+
+func (o *Output) slot(name, kind string) int {
+	o.Artifacts = append(o.Artifacts, Artifact{Path: filepath.Join(o.Dir, name), Kind: kind})
+	return len(o.Artifacts) - 1
+}
+
+// write writes one file of the staging folder and returns its size.
+func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err error) {
+	f, err := os.Create(filepath.Join(o.staging, name))
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil && cerr != nil {
+			err = cerr
+		}
+	}()
+	if err := fill(f); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}

@@ -1,0 +1,192 @@
+// Package summary adds a simulation up: the figures that people and machines
+// read first.
+package summary
+
+import (
+	"slices"
+
+	"perfsim/components"
+	"perfsim/io/metricstore"
+)
+
+// Engine is one lane's share of a simulation.
+type Engine struct {
+	Name         string  `json:"name"`
+	Instructions int     `json:"instructions"`
+	BusyNS       uint64  `json:"busy_ns"`     // time in which at least one instruction is on the lane, run A
+	Utilization  float64 `json:"utilization"` // of the latency
+	// MeasuredBusyNS is the same of the measured times, where the input has
+	// them.
+	MeasuredBusyNS *uint64 `json:"measured_busy_ns"`
+}
+
+// Block is one block's result.
+type Block struct {
+	Function     string `json:"function"`
+	Block        string `json:"block"`
+	Instructions int    `json:"instructions"`
+	TripCount    uint64 `json:"trip_count"`
+	// TripKnown is false where the input does not tell the trip count; one
+	// pass is counted then.
+	TripKnown    bool   `json:"trip_count_known"`
+	Runs         uint64 `json:"function_runs"`
+	Latency      uint64 `json:"latency_ns"`
+	LatencyB     uint64 `json:"latency_no_antideps_ns"`
+	InLoop       bool   `json:"in_loop"`
+	LatencyOnce  uint64 `json:"latency_once_ns"`
+	LatencyOnceB uint64 `json:"latency_once_no_antideps_ns"`
+}
+
+// Summary is the result of a simulation in figures.
+type Summary struct {
+	Instructions int               `json:"instructions"`
+	Edges        map[string]uint64 `json:"edges"`          // by kind, as the input declared them
+	Placed       map[string]uint64 `json:"edges_honoured"` // by kind, after merging, as the placement honours them
+	LatencyA     uint64            `json:"latency_ns"`
+	LatencyB     uint64            `json:"latency_no_antideps_ns"`
+	AntiCost     uint64            `json:"antidep_cost_ns"`
+	Measured     *uint64           `json:"measured_ns"`
+	Engines      []Engine          `json:"engines"`
+	Blocks       []Block           `json:"blocks"`
+}
+
+// Make adds up a placed world.
+func Make(w *components.World) Summary {
+	m := w.Module
+	s := Summary{Instructions: m.Instr.Len(), LatencyA: w.Latency(components.RunA), LatencyB: w.Latency(components.RunB),
+		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
+	counts := m.Edges.Counts()
+	for k := components.Ordered; k < components.NumEdgeKinds; k++ {
+		s.Edges[k.String()] = m.Edges.Declared[k]
+		s.Placed[k.String()] = counts[k]
+	}
+	if m.Edges.Declared[components.Invalid] > 0 {
+		s.Edges[components.Invalid.String()] = m.Edges.Declared[components.Invalid]
+	}
+	s.AntiCost = s.LatencyA - min(s.LatencyA, s.LatencyB)
+	if span, ok := m.MeasuredSpan(); ok {
+		s.Measured = &span
+	}
+	s.engines(w)
+	s.blocks(w)
+	return s
+}
+
+func (s *Summary) blocks(w *components.World) {
+	m := w.Module
+	for _, r := range w.Blocks {
+		b := r.Block
+		f := int(m.Blocks.Function.At(b))
+		trip := m.Blocks.Trip.At(b)
+		s.Blocks = append(s.Blocks, Block{
+			Function: m.FunctionName(f), Block: m.BlockName(b), Instructions: int(m.Blocks.End.At(b) - m.Blocks.First.At(b)),
+			TripCount: max(trip, 1), TripKnown: trip > 0, Runs: m.Functions.Runs.At(f), InLoop: m.Blocks.Parent.At(b) != 0,
+			Latency: w.BlockLatency(r, components.RunA), LatencyB: w.BlockLatency(r, components.RunB),
+			LatencyOnce: r.Latency[0], LatencyOnceB: r.Latency[1],
+		})
+	}
+}
+
+// engines adds up the time in which each lane has work, run A, block by
+// block; only lanes with instructions are listed.
+func (s *Summary) engines(w *components.World) {
+	m := w.Module
+	lanes := m.Lanes.Len()
+	busy := make([]uint64, lanes)
+	count := make([]int, lanes)
+	lane, flags := m.Instr.Lane.Slice(), m.Instr.Flags.Slice()
+	for _, b := range m.TopBlocks() {
+		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
+		until := make([]uint64, lanes)
+		sum := make([]uint64, lanes)
+		for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
+			if flags[i]&components.FlagLoop != 0 {
+				continue
+			}
+			l := lane[i]
+			count[l]++
+			start, end := w.Events.Span(m, components.InstrID(i), components.RunA)
+			start = max(start, until[l])
+			if end > start {
+				sum[l] += end - start
+				until[l] = end
+			}
+		}
+		for l := range sum {
+			busy[l] += sum[l] * runs
+		}
+	}
+	measured := measuredBusy(m)
+	for l := range lanes {
+		if count[l] == 0 {
+			continue
+		}
+		e := Engine{Name: m.LaneName(uint16(l)), Instructions: count[l], BusyNS: busy[l]}
+		if s.LatencyA > 0 {
+			e.Utilization = float64(busy[l]) / float64(s.LatencyA)
+		}
+		if measured != nil {
+			e.MeasuredBusyNS = &measured[l]
+		}
+		s.Engines = append(s.Engines, e)
+	}
+}
+
+// measuredBusy is the union of the measured intervals of every lane, or nil
+// where there are none.
+func measuredBusy(m *components.Module) []uint64 {
+	if !m.HasMeasurement() {
+		return nil
+	}
+	lanes := m.Lanes.Len()
+	rows := make([][]uint32, lanes)
+	for i, l := range m.Instr.Lane.Slice() {
+		rows[l] = append(rows[l], uint32(i))
+	}
+	start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
+	out := make([]uint64, lanes)
+	for l, r := range rows {
+		slices.SortFunc(r, func(a, b uint32) int {
+			if start[a] < start[b] {
+				return -1
+			}
+			if start[a] > start[b] {
+				return 1
+			}
+			return 0
+		})
+		var until uint64
+		for _, i := range r {
+			lo, hi := max(start[i], until), start[i]+uint64(dur[i])
+			if hi > lo {
+				out[l] += hi - lo
+				until = hi
+			}
+		}
+	}
+	return out
+}
+
+// Record enters the documented metrics of a simulation: metric 42 (the
+// estimate of each block in turn under one key, so that the last block wins,
+// as documented) and the instruction counts by engine.
+func (s *Summary) Record(store *metricstore.Store, m *components.Module) {
+	for _, b := range s.Blocks {
+		if !b.InLoop {
+			store.Add(metricstore.PostSchedEstLatency, m.Name, metricstore.Uint64(b.Runs*b.LatencyOnce), metricstore.Custom)
+		}
+	}
+	var n [components.NumEngines]uint64
+	for _, e := range m.Instr.Engine.Slice() {
+		n[e]++
+	}
+	for _, c := range []struct {
+		t metricstore.MetricType
+		e components.Engine
+	}{{metricstore.NumUnassignedInstructions, components.Unassigned}, {metricstore.NumPoolInstructions, components.Pool},
+		{metricstore.NumActivationInstructions, components.Activation}, {metricstore.NumPEInstructions, components.PE},
+		{metricstore.NumDMAInstructions, components.DMA}, {metricstore.NumDVEInstructions, components.DVE},
+		{metricstore.NumSPInstructions, components.SP}} {
+		store.Add(c.t, m.Name, metricstore.Uint64(n[c.e]), metricstore.Sum)
+	}
+}
