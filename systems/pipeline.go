@@ -29,12 +29,14 @@ func NewWorld(m *components.Module) *World {
 	return &World{World: components.World{Module: m, Events: components.NewEvents()}, Metrics: metricstore.New()}
 }
 
+type system = ecs.System[World]
+
 // Order returns the systems in the order in which they run. This is the only
 // place that decides it.
 func Order() ecs.Schedule[World] {
 	return ecs.Schedule[World]{
 		Given: []ecs.Component{"instr", "edges", "blocks", "operands", "lanes", "machine"},
-		Systems: []ecs.System[World]{
+		Systems: []system{
 			{Name: "cost", Run: func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) },
 				Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
 			{Name: "place", Run: func(ctx context.Context, w *World) error { return place.Run(ctx, &w.World) },

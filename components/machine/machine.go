@@ -174,45 +174,44 @@ func Names() []string {
 // Load returns the machine called name: an embedded one by name or alias, or
 // the description in the file of that name.
 func Load(name string) (*Machine, error) {
+	m, _, err := load(name)
+	return m, err
+}
+
+// Text returns the description that Load reads, as it is written.
+func Text(name string) ([]byte, error) {
+	_, text, err := load(name)
+	return text, err
+}
+
+func load(name string) (*Machine, []byte, error) {
 	for _, n := range Names() {
-		m, err := embedded(n)
+		text, err := files.ReadFile(n + ".yaml")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		m, err := Parse(n+".yaml", text)
+		if err != nil {
+			return nil, nil, err
 		}
 		if m.Name == name || slices.Contains(m.Aliases, name) {
-			return m, nil
+			return m, text, nil
 		}
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
-		return nil, fmt.Errorf("machine %q is neither known (%s) nor a file", name, strings.Join(Names(), ", "))
+		return nil, nil, fmt.Errorf("machine %q is neither known (%s) nor a file", name, strings.Join(Names(), ", "))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("machine: %w", err)
+		return nil, nil, fmt.Errorf("machine: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("machine %s: %w", name, err)
+		return nil, nil, fmt.Errorf("machine %s: %w", name, err)
 	}
-	return Parse(name, b)
-}
-
-// Embedded returns the text of an embedded description.
-func Embedded(name string) ([]byte, error) {
-	b, err := files.ReadFile(name + ".yaml")
-	if err != nil {
-		return nil, fmt.Errorf("machine %q is not embedded", name)
-	}
-	return b, nil
-}
-
-func embedded(name string) (*Machine, error) {
-	b, err := Embedded(name)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(name+".yaml", b)
+	m, err := Parse(name, text)
+	return m, text, err
 }
 
 // maxFile bounds a description; real ones have tens of kilobytes.

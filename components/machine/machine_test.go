@@ -31,7 +31,7 @@ func TestLoadByAlias(t *testing.T) {
 }
 
 func TestParseNamesTheField(t *testing.T) {
-	text, err := Embedded("trn2")
+	text, err := Text("trn2")
 	if err != nil {
 		t.Fatal(err)
 	}

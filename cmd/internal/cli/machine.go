@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"perfsim/components/machine"
 )
@@ -74,11 +73,7 @@ OURS was chosen by this project where nothing is published.`,
 			case assumptions:
 				return printAssumptions(c, m)
 			}
-			if text, err := machine.Embedded(m.Name); err == nil && slices.Contains(machine.Names(), m.Name) {
-				_, err = c.OutOrStdout().Write(text)
-				return err
-			}
-			text, err := yaml.Marshal(m)
+			text, err := machine.Text(args[0])
 			if err != nil {
 				return err
 			}
