@@ -13,6 +13,9 @@ type World struct {
 
 	Events Events
 	Blocks []BlockResult
+	// Placement counts the placements made, so that what was derived from an
+	// earlier one can be told from what is current.
+	Placement int
 
 	// Indexes over the rows, built by the index system: engine and opcode to
 	// instructions, edge class to edges.

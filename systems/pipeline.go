@@ -1,4 +1,4 @@
-// Package systems says what runs, and in which order: Order is the whole
+// Package systems says what runs, and in which order: pipeline is the whole
 // list. Each system is a package below.
 package systems
 
@@ -15,13 +15,81 @@ import (
 	"perfsim/systems/summary"
 )
 
+// pipeline lists every pass in the order in which it runs, with the ordinals
+// of the documented compiler. This is the only place that decides the order;
+// Order picks from it, never sorts. A pass is a few systems; three
+// registrations share one kind of pass and differ in their name only.
+func pipeline() []Pass {
+	return []Pass{
+		{Ordinal: 88, Name: "perf_sim", Flagged: true, Make: perfSim, // before the scheduler: the estimate it starts from
+			Doc: "place every instruction, with and without anti-dependencies; metric 42"},
+		{Ordinal: 99, Name: "perf_sim", Flagged: true, Make: perfSim, // after the scheduler: overwrites the estimate of 88
+			Doc: "the same after scheduling: its estimate replaces that of 88 under one key"},
+		{Ordinal: 106, Name: "perf_sim_at_end", Make: perfSim, // needs no flag
+			Doc: "the same at the end of the backend; traces of a family of their own"},
+		{Ordinal: 130, Name: "metric_store", Make: metricStore, // the documented packager writes it after the last pass
+			Doc: "write global_metric_store.json"},
+		{Ordinal: 131, Name: "perf_sim_package_pass", Make: packagePass, // last, when all traces are there
+			Doc: "pack the perf_sim traces into file.perf-sim"},
+	}
+}
+
+// given are the components a module brings.
+var given = []ecs.Component{"instr", "edges", "blocks", "operands", "lanes", "machine"}
+
+// perfSim are the systems of one perf_sim pass. The name of the pass is the
+// prefix of its trace files; nothing else differs between registrations.
+func perfSim(p Pass, last bool) []System {
+	family := p.Name
+	if family == "perf_sim_at_end" {
+		family = emit.FamilyAtEnd
+	}
+	list := []System{
+		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) }),
+			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
+		{Name: "place", Run: unlessPlaced(func(ctx context.Context, w *World) error { return place.Run(ctx, &w.World) }),
+			Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},
+		{Name: "index", Run: unlessPlaced(func(ctx context.Context, w *World) error { return index.Build(ctx, &w.World) }),
+			Reads: []ecs.Component{"instr", "edges"}, Writes: []ecs.Component{"index"}},
+		{Name: "summary", Run: func(_ context.Context, w *World) error {
+			if !w.placed {
+				w.Summary = summary.Make(&w.World)
+				w.placed = true
+			}
+			w.estimate(p)
+			return nil
+		}, Reads: []ecs.Component{"events", "results", "index"}, Writes: []ecs.Component{"summary", "metrics"}},
+	}
+	if last { // an earlier pass of the same name would write the same files
+		list = append(list, System{Name: "traces", Run: func(ctx context.Context, w *World) error {
+			return emit.Traces(ctx, &w.World, &w.Out, family)
+		}, Reads: []ecs.Component{"events", "instr", "edges", "operands"}, Writes: []ecs.Component{"files.traces"}})
+	}
+	return list
+}
+
+func metricStore(Pass, bool) []System {
+	return []System{{Name: "write", Run: func(ctx context.Context, w *World) error { return emit.Metrics(ctx, w.Metrics, &w.Out) },
+		Reads: []ecs.Component{"metrics"}, Writes: []ecs.Component{"files.metrics"}}}
+}
+
+func packagePass(Pass, bool) []System {
+	return []System{{Name: "pack", Run: func(ctx context.Context, w *World) error { return emit.Package(ctx, &w.Out, w.Log) },
+		Reads: []ecs.Component{"files.traces"}, Writes: []ecs.Component{"files.package"}}}
+}
+
 // World is a simulation with its outputs.
 type World struct {
 	components.World
-	Metrics *metricstore.Store
-	Summary summary.Summary
-	Out     emit.Output
-	Log     func(string) // documented log lines; may be nil
+	Metrics   *metricstore.Store
+	Summary   summary.Summary
+	Estimates []Estimate
+	Out       emit.Output
+	Log       func(string) // documented log lines; may be nil
+
+	// placed tells that Events and Summary are those of the module as it is:
+	// a pass that simulates an unchanged module again reuses them.
+	placed bool
 }
 
 // NewWorld returns a world over module m.
@@ -29,33 +97,15 @@ func NewWorld(m *components.Module) *World {
 	return &World{World: components.World{Module: m, Events: components.NewEvents()}, Metrics: metricstore.New()}
 }
 
-type system = ecs.System[World]
+// Changed tells that the module, machine or configuration changed, so that
+// the next perf_sim pass places anew.
+func (w *World) Changed() { w.placed = false }
 
-// Order returns the systems in the order in which they run. This is the only
-// place that decides it.
-func Order() ecs.Schedule[World] {
-	return ecs.Schedule[World]{
-		Given: []ecs.Component{"instr", "edges", "blocks", "operands", "lanes", "machine"},
-		Systems: []system{
-			{Name: "cost", Run: func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) },
-				Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
-			{Name: "place", Run: func(ctx context.Context, w *World) error { return place.Run(ctx, &w.World) },
-				Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},
-			{Name: "index", Run: func(ctx context.Context, w *World) error { return index.Build(ctx, &w.World) },
-				Reads: []ecs.Component{"instr", "edges"}, Writes: []ecs.Component{"index"}},
-			{Name: "summary", Run: func(ctx context.Context, w *World) error {
-				w.Summary = summary.Make(&w.World)
-				w.Summary.Record(w.Metrics, w.Module)
-				return nil
-			}, Reads: []ecs.Component{"events", "results", "index"}, Writes: []ecs.Component{"summary", "metrics"}},
-			{Name: "traces", Run: func(ctx context.Context, w *World) error { return emit.Traces(ctx, &w.World, &w.Out) },
-				Reads: []ecs.Component{"events", "instr", "edges", "operands"}, Writes: []ecs.Component{"files.traces"}},
-			{Name: "metrics", Run: func(ctx context.Context, w *World) error { return emit.Metrics(ctx, w.Metrics, &w.Out) },
-				Reads: []ecs.Component{"metrics"}, Writes: []ecs.Component{"files.metrics"}},
-			{Name: "package", Run: func(ctx context.Context, w *World) error { return emit.Package(ctx, &w.Out, w.Log) },
-				Reads: []ecs.Component{"files.traces"}, Writes: []ecs.Component{"files.package"}},
-			{Name: "commit", Run: func(ctx context.Context, w *World) error { return emit.Commit(&w.Out) },
-				Reads: []ecs.Component{"files.traces", "files.metrics", "files.package"}, Writes: []ecs.Component{"files"}},
-		},
+func unlessPlaced(run func(context.Context, *World) error) func(context.Context, *World) error {
+	return func(ctx context.Context, w *World) error {
+		if w.placed {
+			return nil
+		}
+		return run(ctx, w)
 	}
 }

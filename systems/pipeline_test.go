@@ -1,23 +1,83 @@
 package systems
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
 
 func TestOrderIsSound(t *testing.T) {
-	if err := Order().Check(); err != nil {
-		t.Error(err)
+	for _, opt := range []Options{{}, {EnablePerfSim: true}, {Start: "perf_sim_at_end"}, {Skip: []string{"perf_sim_at_end"}, EnablePerfSim: true}} {
+		s, err := Order(opt)
+		if err != nil {
+			t.Error(err)
+		}
+		if len(s.Systems) == 0 {
+			t.Errorf("%+v picks nothing", opt)
+		}
+	}
+}
+
+// The documented ordinals ascend, and perf_sim_package_pass is the last.
+func TestPipelineOrdinals(t *testing.T) {
+	all := Passes()
+	if !slices.IsSortedFunc(all, func(a, b Pass) int { return a.Ordinal - b.Ordinal }) {
+		t.Errorf("ordinals do not ascend")
+	}
+	if last := all[len(all)-1].Name; last != "perf_sim_package_pass" {
+		t.Errorf("the last pass is %s", last)
+	}
+	var perfSim []int
+	for _, p := range all {
+		if p.Name == "perf_sim" {
+			perfSim = append(perfSim, p.Ordinal)
+		}
+	}
+	if !slices.Equal(perfSim, []int{88, 99}) {
+		t.Errorf("perf_sim is at %v, want 88 and 99", perfSim)
+	}
+}
+
+func TestPick(t *testing.T) {
+	text := func(opt Options) string {
+		p, err := pick(opt)
+		if err != nil {
+			return err.Error()
+		}
+		var s []string
+		for _, x := range p {
+			s = append(s, fmt.Sprint(x.Ordinal))
+		}
+		return strings.Join(s, " ")
+	}
+	for _, c := range []struct {
+		opt      Options
+		has, not string
+	}{
+		{Options{}, "106", "99"}, // perf_sim needs its flag, perf_sim_at_end none
+		{Options{EnablePerfSim: true}, "88", "x"},
+		{Options{EnablePerfSim: true, Skip: []string{"perf_sim"}}, "106", "88"},
+		{Options{EnablePerfSim: true, Start: "perf_sim_at_end"}, "106", "99"},
+		{Options{Only: []string{"perf_sim"}}, "88", "106"},
+		{Options{Only: []string{"perf_sim", "perf_sim"}}, "88 99", "106"},
+		{Options{Skip: []string{"nosuch"}}, "no pass is called", "x"},
+	} {
+		if got := text(c.opt); !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
+			t.Errorf("%+v picks %q: want %q in it and not %q", c.opt, got, c.has, c.not)
+		}
 	}
 }
 
 // Swapping cost and place must be found: the order check is what keeps the
 // list honest.
 func TestOrderCheckFindsASwap(t *testing.T) {
-	s := Order()
-	c := slices.IndexFunc(s.Systems, func(x system) bool { return x.Name == "cost" })
-	p := slices.IndexFunc(s.Systems, func(x system) bool { return x.Name == "place" })
+	s, err := Order(Options{EnablePerfSim: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := slices.IndexFunc(s.Systems, func(x System) bool { return x.Name == "88.perf_sim/cost" })
+	p := slices.IndexFunc(s.Systems, func(x System) bool { return x.Name == "88.perf_sim/place" })
 	s.Systems[c], s.Systems[p] = s.Systems[p], s.Systems[c]
 	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "before any system wrote it") {
 		t.Errorf("error %v", err)

@@ -42,8 +42,7 @@ func Fill(ctx context.Context, w *components.World) error {
 		if !m.HasMeasurement() {
 			return fmt.Errorf("the replay model needs an input with durations, which %s has not", m.Name)
 		}
-		dur := m.Instr.MeasuredDur.Slice()
-		row = func(i int) (uint64, uint64) { return uint64(dur[i]), uint64(dur[i]) }
+		row = newReplay(m, w.Machine)
 	default:
 		return fmt.Errorf("model %q is not reference, calibrated or replay", w.Config.Model)
 	}

@@ -46,10 +46,14 @@ type Output struct {
 
 	staging string
 	made    []string // folders made for Dir, outermost first
+	written map[traceKey]string
 }
 
-// Traces writes the run A and the run B trace of every top-level block.
-func Traces(ctx context.Context, w *components.World, o *Output) error {
+// Traces writes the run A trace of every top-level block under the family's
+// name and, for the first family, the run B trace. A family that shows the
+// same placement again gets the same bytes, as hard links where the file
+// system has them.
+func Traces(ctx context.Context, w *components.World, o *Output, family string) error {
 	if o.Dir == "" {
 		return nil
 	}
@@ -65,9 +69,20 @@ func Traces(ctx context.Context, w *components.World, o *Output) error {
 			family, kind string
 			run          components.Run
 			graph        bool
-		}{{FamilyRunA, "trace", components.RunA, false}, {FamilyRunB, "graph", components.RunB, true}} {
+		}{{family, "trace", components.RunA, false}, {FamilyRunB, "graph", components.RunB, true}} {
+			key := traceKey{b, f.run, w.Placement}
+			if f.graph && o.written[key] != "" {
+				continue
+			}
 			name := n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b))
 			slot := o.slot(name, f.kind)
+			if from := o.written[key]; from != "" {
+				if size, err := o.link(from, name); err == nil {
+					o.Artifacts[slot].Size = size
+					continue
+				}
+			}
+			o.written[key] = name
 			g.Go(func() error {
 				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph) })
 				o.Artifacts[slot].Size = size
@@ -78,10 +93,33 @@ func Traces(ctx context.Context, w *components.World, o *Output) error {
 	return g.Wait()
 }
 
+// traceKey names a trace by what it shows.
+type traceKey struct {
+	block     int
+	run       components.Run
+	placement int
+}
+
+// link gives the staged file from a second name.
+func (o *Output) link(from, name string) (int64, error) {
+	to := filepath.Join(o.staging, name)
+	if err := os.Link(filepath.Join(o.staging, from), to); err != nil {
+		return 0, err
+	}
+	st, err := os.Stat(to)
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
 // Metrics writes the metric store.
 func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
 	if o.Dir == "" {
 		return nil
+	}
+	if err := o.open(); err != nil {
+		return err
 	}
 	slot := o.slot(MetricsFile, "metrics")
 	size, err := o.write(MetricsFile, func(out io.Writer) error { return s.WriteJSON(out, true) })
@@ -93,6 +131,9 @@ func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
 func Package(ctx context.Context, o *Output, log func(string)) error {
 	if o.Dir == "" {
 		return nil
+	}
+	if err := o.open(); err != nil {
+		return err
 	}
 	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: log})
 	if err != nil {
@@ -151,6 +192,7 @@ func (o *Output) open() error {
 		return fmt.Errorf("output folder: %w", err)
 	}
 	o.staging = dir
+	o.written = map[traceKey]string{}
 	return nil
 }
 

@@ -63,6 +63,7 @@ func Run(ctx context.Context, w *components.World) error {
 // RunRules is Run with rules of the caller's.
 func RunRules(ctx context.Context, w *components.World, rules Rules) error {
 	m := w.Module
+	w.Placement++
 	w.Events.Arrive.Scratch(m.Instr.Len())
 	if rules.Shares != nil && hasCollectives(m) {
 		w.Events.Dur.Scratch(m.Instr.Len())

@@ -167,15 +167,8 @@ func measuredBusy(m *components.Module) []uint64 {
 	return out
 }
 
-// Record enters the documented metrics of a simulation: metric 42 (the
-// estimate of each block in turn under one key, so that the last block wins,
-// as documented) and the instruction counts by engine.
-func (s *Summary) Record(store *metricstore.Store, m *components.Module) {
-	for _, b := range s.Blocks {
-		if !b.InLoop {
-			store.Add(metricstore.PostSchedEstLatency, m.Name, metricstore.Uint64(b.Runs*b.LatencyOnce), metricstore.Custom)
-		}
-	}
+// Count enters the documented instruction counts by engine type.
+func (s *Summary) Count(store *metricstore.Store, m *components.Module) {
 	var n [components.NumEngines]uint64
 	for _, e := range m.Instr.Engine.Slice() {
 		n[e]++

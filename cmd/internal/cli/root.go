@@ -61,6 +61,7 @@ func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newRunCommand(),
 		newMachineCommand(),
+		newPassesCommand(),
 		newVersionCommand(),
 	}
 }

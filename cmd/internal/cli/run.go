@@ -14,13 +14,15 @@ import (
 
 	"perfsim/components"
 	"perfsim/systems"
+	"perfsim/systems/emit"
 	"perfsim/systems/summary"
 )
 
 func newRunCommand() *cobra.Command {
 	var in inputFlags
 	var out string
-	var asJSON, timings bool
+	var asJSON, timings, verbose bool
+	passes := systems.Options{EnablePerfSim: true}
 	c := &cobra.Command{
 		Use:   "run [flags] INPUT",
 		Short: "Simulate a module and write its traces, metrics and package",
@@ -45,7 +47,11 @@ store and the package file.perf-sim.`,
 				return err
 			}
 			read := time.Since(began)
-			w, times, err := simulate(c.Context(), &in, m, out, p)
+			log := func(string) {}
+			if verbose {
+				log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
+			}
+			w, times, err := simulate(c.Context(), &in, m, passes, out, log, p)
 			if err != nil {
 				return err
 			}
@@ -63,12 +69,18 @@ store and the package file.perf-sim.`,
 	in.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")
-	c.Flags().BoolVar(&timings, "timings", false, "tell how long each system took")
+	fl := c.Flags()
+	fl.BoolVar(&timings, "timings", false, "tell how long each system took")
+	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
+	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
+	fl.StringSliceVar(&passes.Only, "pass", nil, "replace the pipeline by these passes (see 'perfsim passes')")
+	fl.StringSliceVar(&passes.Skip, "skip-pass", nil, "leave these passes out")
+	fl.StringVar(&passes.Start, "start-pass", "", "drop every pass before this one")
 	return c
 }
 
 // simulate runs all systems over a module.
-func simulate(ctx context.Context, in *inputFlags, m *components.Module, out string, p *progress) (*systems.World, []systemTime, error) {
+func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes systems.Options, out string, log func(string), p *progress) (*systems.World, []systemTime, error) {
 	w := systems.NewWorld(m)
 	var err error
 	if w.Machine, err = in.machineFor(m); err != nil {
@@ -79,9 +91,17 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, out str
 	}
 	w.Config.Progress = func(done, _ int64) { p.set(done) }
 	w.Out.Dir = out
-	defer w.Out.Abort()
-	times, err := systems.Order().Run(ctx, w, func(_ int, name string) { p.start(name, int64(m.Instr.Len()), false) })
+	w.Log = log
+	order, err := systems.Order(passes)
 	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	defer w.Out.Abort()
+	times, err := order.Run(ctx, w, func(_ int, name string) { p.start(name, int64(m.Instr.Len()), false) })
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := emit.Commit(&w.Out); err != nil {
 		return nil, nil, err
 	}
 	var list []systemTime
@@ -107,13 +127,14 @@ type runReport struct {
 	Model   string `json:"model"`
 	Loops   string `json:"loops"`
 	summary.Summary
-	ErrorPercent *float64          `json:"error_percent"` // predicted against measured
-	Notes        []components.Note `json:"notes"`
-	Artifacts    []artifact        `json:"artifacts"`
-	ReadSeconds  float64           `json:"read_seconds"`
-	Seconds      float64           `json:"seconds"`
-	Rate         float64           `json:"instructions_per_second"`
-	Timings      []systemTime      `json:"timings,omitempty"`
+	ErrorPercent *float64           `json:"error_percent"` // predicted against measured
+	Estimates    []systems.Estimate `json:"estimates"`     // of every perf_sim pass
+	Notes        []components.Note  `json:"notes"`
+	Artifacts    []artifact         `json:"artifacts"`
+	ReadSeconds  float64            `json:"read_seconds"`
+	Seconds      float64            `json:"seconds"`
+	Rate         float64            `json:"instructions_per_second"`
+	Timings      []systemTime       `json:"timings,omitempty"`
 }
 
 type artifact struct {
@@ -124,7 +145,7 @@ type artifact struct {
 
 func newRunReport(input string, w *systems.World, read, total time.Duration) *runReport {
 	r := &runReport{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name, Model: w.Config.Model,
-		Loops: w.Config.Loops, Summary: w.Summary, Notes: w.Module.Notes, ReadSeconds: read.Seconds(), Seconds: total.Seconds(),
+		Loops: w.Config.Loops, Summary: w.Summary, Notes: w.Module.Notes, Estimates: w.Estimates, ReadSeconds: read.Seconds(), Seconds: total.Seconds(),
 		Artifacts: []artifact{}}
 	if r.Notes == nil {
 		r.Notes = []components.Note{}

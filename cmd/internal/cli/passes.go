@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/ecs"
+	"perfsim/systems"
+)
+
+func newPassesCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "passes", Short: "List the passes of the pipeline in the order in which they run", Args: cobra.NoArgs,
+		Long: `passes lists the pipeline that run takes: ordinal (that of the documented
+compiler where it has one), name, what the pass reads and writes. run --pass,
+--skip-pass and --start-pass pick from it; passes marked with a flag run only
+with --enable-perf-sim.`,
+		Example: "  perfsim passes\n  perfsim run --skip-pass perf_sim_at_end -o out module.bir.json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			type row struct {
+				Ordinal int             `json:"ordinal"`
+				Name    string          `json:"name"`
+				Flagged bool            `json:"needs_enable_perf_sim"`
+				Systems []string        `json:"systems"`
+				Reads   []ecs.Component `json:"reads"`
+				Writes  []ecs.Component `json:"writes"`
+				Doc     string          `json:"doc"`
+			}
+			var rows []row
+			for _, p := range systems.Passes() {
+				r := row{Ordinal: p.Ordinal, Name: p.Name, Flagged: p.Flagged, Doc: p.Doc}
+				for _, s := range p.Make(p, true) {
+					r.Systems = append(r.Systems, s.Name)
+					for _, x := range s.Reads {
+						if !slices.Contains(r.Reads, x) && !slices.Contains(r.Writes, x) {
+							r.Reads = append(r.Reads, x)
+						}
+					}
+					r.Writes = append(r.Writes, s.Writes...)
+				}
+				rows = append(rows, r)
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), rows)
+			}
+			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
+			for _, r := range rows {
+				flag := ""
+				if r.Flagged {
+					flag = "--enable-perf-sim"
+				}
+				fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Ordinal, r.Name, flag, join(r.Reads), join(r.Writes), r.Doc)
+			}
+			return tw.Flush()
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func join(list []ecs.Component) string {
+	s := make([]string, len(list))
+	for i, x := range list {
+		s[i] = string(x)
+	}
+	return strings.Join(s, " ")
+}

@@ -1,0 +1,135 @@
+package systems
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perfsim/ecs"
+	"perfsim/io/metricstore"
+)
+
+// System is one step of a pass.
+type System = ecs.System[World]
+
+// Pass is one registration in the pipeline.
+type Pass struct {
+	Ordinal int    // position in the documented default pipeline
+	Name    string // registrations may share a name
+	Doc     string
+	// Flagged passes run only with --enable-perf-sim, as documented.
+	Flagged bool
+	// Make is the factory: it returns the systems of the pass. last tells that
+	// no later pass of the same name will run.
+	Make func(p Pass, last bool) []System
+}
+
+// Options pick passes, with the meaning of the documented driver flags.
+type Options struct {
+	// EnablePerfSim runs the flagged passes.
+	EnablePerfSim bool
+	// Only replaces the pipeline: passes of these names, in this order (a name
+	// stands for its first registration that was not named yet). It overrides
+	// flags.
+	Only []string
+	// Skip subtracts all passes of these names.
+	Skip []string
+	// Start drops every pass before the first of that name.
+	Start string
+}
+
+// Passes returns the default pipeline.
+func Passes() []Pass { return pipeline() }
+
+// Order returns the systems of the passes that opt picks, in the order in
+// which they run, each named ordinal.pass/system.
+func Order(opt Options) (ecs.Schedule[World], error) {
+	passes, err := pick(opt)
+	if err != nil {
+		return ecs.Schedule[World]{}, err
+	}
+	s := ecs.Schedule[World]{Given: given}
+	for i, p := range passes {
+		last := !slices.ContainsFunc(passes[i+1:], func(q Pass) bool { return q.Name == p.Name })
+		for _, sys := range p.Make(p, last) {
+			sys.Name = fmt.Sprintf("%d.%s/%s", p.Ordinal, p.Name, sys.Name)
+			s.Systems = append(s.Systems, sys)
+		}
+	}
+	return s, s.Check()
+}
+
+// pick returns the passes to run.
+func pick(opt Options) ([]Pass, error) {
+	all := pipeline()
+	for _, name := range slices.Concat(opt.Only, opt.Skip, []string{opt.Start}) {
+		if name != "" && !slices.ContainsFunc(all, func(p Pass) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("no pass is called %q (%s)", name, strings.Join(passNames(all), ", "))
+		}
+	}
+	if len(opt.Only) > 0 {
+		var out []Pass
+		used := make([]bool, len(all))
+		for _, name := range opt.Only {
+			i := slices.IndexFunc(all, func(p Pass) bool { return p.Name == name })
+			for j := i; j < len(all); j++ {
+				if all[j].Name == name && !used[j] {
+					i = j
+					break
+				}
+			}
+			used[i] = true
+			out = append(out, all[i])
+		}
+		return out, nil
+	}
+	if opt.Start != "" {
+		all = all[slices.IndexFunc(all, func(p Pass) bool { return p.Name == opt.Start }):]
+	}
+	return slices.DeleteFunc(all, func(p Pass) bool {
+		return slices.Contains(opt.Skip, p.Name) || p.Flagged && !opt.EnablePerfSim
+	}), nil
+}
+
+func passNames(all []Pass) []string {
+	var names []string
+	for _, p := range all {
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Estimate is what one perf_sim pass found. All are kept, though the metric
+// store, as documented, keeps only the last.
+type Estimate struct {
+	Ordinal  int    `json:"ordinal"`
+	Pass     string `json:"pass"`
+	Function string `json:"function"`
+	Block    string `json:"block"`
+	Runs     uint64 `json:"function_runs"` // "modular flow runs": call sites times trip counts around them, ours
+	Latency  uint64 `json:"latency_ns"`
+	LatencyB uint64 `json:"latency_no_antideps_ns"`
+}
+
+// estimate records the result of pass p: the documented log lines and metric
+// 42, the estimate of every block in turn under one key, so that the last
+// block of the last pass wins.
+func (w *World) estimate(p Pass) {
+	for _, b := range w.Summary.Blocks {
+		if b.InLoop {
+			continue
+		}
+		w.Estimates = append(w.Estimates, Estimate{p.Ordinal, p.Name, b.Function, b.Block, b.Runs, b.LatencyOnce, b.LatencyOnceB})
+		if w.Log != nil {
+			value := b.Runs * b.LatencyOnce
+			w.Log(strconv.FormatUint(b.LatencyOnce, 10) + ": Estimated latency (ns), for BasicBlock " + b.Block)
+			w.Log("Time-aware simulation time: " + strconv.FormatUint(value, 10))
+			w.Log(strconv.FormatUint(b.LatencyOnceB, 10) + ": Estimated latency without anti-dependencies (ns), for BasicBlock " + b.Block)
+		}
+		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*b.LatencyOnce), metricstore.Custom)
+	}
+	w.Summary.Count(w.Metrics, w.Module)
+}
