@@ -7,12 +7,15 @@ import (
 	"strings"
 
 	"perfsim/io/format"
+	"perfsim/io/neuronprofile"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
 // the input, so the more particular ones come first.
 func Importers() []format.Importer {
-	return []format.Importer{}
+	return []format.Importer{
+		neuronprofile.Importer,
+	}
 }
 
 // Find returns the importer for the source: the one called name, or where
