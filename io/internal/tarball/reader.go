@@ -92,6 +92,7 @@ type Reader struct {
 	lim     Limits
 	gzipped bool
 	members int
+	globals int
 	logical int64 // bytes of members, as read or declared
 	name    string
 	err     error
@@ -100,26 +101,40 @@ type Reader struct {
 // NewReader begins to read a tar, gzipped or not, which is told by its first
 // bytes. Reading stops with the context's error when ctx ends.
 func NewReader(ctx context.Context, r io.Reader, lim Limits) (*Reader, error) {
-	in := &counter{ctx: ctx, r: r}
-	br := bufio.NewReaderSize(in, 64<<10)
-	magic, err := br.Peek(2)
-	if len(magic) == 0 {
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		return nil, errors.New("empty file, not an archive")
+	src, in, gzipped, err := open(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	t := &Reader{in: in, lim: lim}
-	var src io.Reader = br
-	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		t.gzipped = true
-		if src, err = newGunzip(in, br); err != nil {
-			return nil, err
-		}
-	}
+	t := &Reader{in: in, lim: lim, gzipped: gzipped}
 	t.tail = &tail{r: src, in: in, lim: lim}
 	t.tr = tar.NewReader(t.tail)
 	return t, nil
+}
+
+// Uncompressed returns the bytes of a tar as they are, gunzipped if need be
+// and checked as NewReader checks them, but not taken apart.
+func Uncompressed(ctx context.Context, r io.Reader, lim Limits) (io.Reader, error) {
+	src, in, _, err := open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &tail{r: src, in: in, lim: lim}, nil
+}
+
+func open(ctx context.Context, r io.Reader) (src io.Reader, in *counter, gzipped bool, err error) {
+	in = &counter{ctx: ctx, r: r}
+	br := bufio.NewReaderSize(in, 64<<10)
+	magic, err := br.Peek(2)
+	switch {
+	case len(magic) == 0 && err != nil && !errors.Is(err, io.EOF):
+		return nil, nil, false, err
+	case len(magic) == 0:
+		return nil, nil, false, errors.New("empty file, not an archive")
+	case len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b:
+		src, err = newGunzip(in, br)
+		return src, in, true, err
+	}
+	return br, in, false, nil
 }
 
 // Gzipped reports whether the archive is compressed.
@@ -131,6 +146,9 @@ func (r *Reader) CompressedBytes() int64 { return r.in.n }
 
 // Offset returns the place in the uncompressed archive.
 func (r *Reader) Offset() int64 { return r.tail.n }
+
+// Globals returns the number of PAX global headers met so far.
+func (r *Reader) Globals() int { return r.globals }
 
 // Next goes to the next member, over what was not read of the last. At the end
 // it returns io.EOF, and only if the archive is sound to its last byte: closed
@@ -162,6 +180,7 @@ func (r *Reader) next() (Entry, error) {
 			return Entry{}, fmt.Errorf("%w: more than %d members", ErrLimit, r.lim.Members)
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
+			r.globals++
 			continue
 		}
 		e := entry(h)

@@ -1,0 +1,103 @@
+package neff
+
+import (
+	"strconv"
+	"strings"
+
+	"perfsim/components"
+)
+
+// DebugLayer is a level of the program that debug information belongs to: the
+// documented IRLayer.
+type DebugLayer uint8
+
+// The layers and their numbers.
+const (
+	LayerFramework DebugLayer = iota // debug_info_pttf: the trace package goes here
+	LayerHLO
+	LayerPenguin
+	LayerBackend
+	LayerASM
+	numLayers
+)
+
+var layerTags = [numLayers]string{"debug_info_pttf", "debug_info_hlo", "debug_info_penguin", "debug_info_backend", "debug_info_asm"}
+
+// String returns the tag, what the names of the layer's members begin with;
+// "unknown" for a layer that does not exist, as documented.
+func (l DebugLayer) String() string {
+	if l < numLayers {
+		return layerTags[l]
+	}
+	return "unknown"
+}
+
+// NoCounter leaves the counter out of a member name.
+const NoCounter = -1
+
+// DebugName is the name of a debug information member, in its parts.
+type DebugName struct {
+	Layer   DebugLayer
+	Engine  components.Engine // Unassigned for the whole module
+	Counter int               // NoCounter if there is one file only
+	Ext     string            // without its dot; may be empty
+}
+
+// String is the one producer of all debug_info_* names: the tag, then engine,
+// counter and extension, each after a dot and only if there is one. The
+// documentation gives the order of the parts; the dots before engine and
+// counter are those of one description of two, and the extension is the
+// caller's. The trace package, which has no part but the tag, is
+// "debug_info_pttf".
+func (n DebugName) String() string {
+	s := n.Layer.String()
+	if n.Engine != components.Unassigned {
+		s += "." + n.Engine.String()
+	}
+	if n.Counter >= 0 {
+		s += "." + strconv.Itoa(n.Counter)
+	}
+	if n.Ext != "" {
+		s += "." + n.Ext
+	}
+	return s
+}
+
+// PTTFName returns the name of the member that holds the trace package,
+// "debug_info_pttf".
+func PTTFName() string { return DebugName{Layer: LayerFramework, Counter: NoCounter}.String() }
+
+// ParseDebugName takes the name of a member, with or without folders, apart.
+// ok is false for members that are not debug information.
+func ParseDebugName(name string) (n DebugName, ok bool) {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	n.Counter = NoCounter
+	for l, tag := range layerTags {
+		rest, found := strings.CutPrefix(base, tag)
+		if !found || rest != "" && rest[0] != '.' {
+			continue
+		}
+		n.Layer = DebugLayer(l)
+		if rest == "" {
+			return n, true
+		}
+		parts := strings.Split(rest[1:], ".")
+		if e, isEngine := engineByName(parts[0]); isEngine {
+			n.Engine, parts = e, parts[1:]
+		}
+		if len(parts) > 0 {
+			if c, err := strconv.Atoi(parts[0]); err == nil && c >= 0 && strconv.Itoa(c) == parts[0] {
+				n.Counter, parts = c, parts[1:]
+			}
+		}
+		n.Ext = strings.Join(parts, ".")
+		return n, true
+	}
+	return DebugName{}, false
+}
+
+// engineByName takes the file spelling only: "dma" is an extension.
+func engineByName(s string) (components.Engine, bool) {
+	e, ok := components.ParseEngine(s)
+	return e, ok && e != components.Unassigned && e.String() == s
+}
