@@ -2,6 +2,7 @@ package neuronprofile
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -152,7 +153,7 @@ func (a *assembler) commit(c *chunk) error {
 const maxCores = 1024
 
 // finish builds the tables from what was committed.
-func (a *assembler) finish() (*components.Module, error) {
+func (a *assembler) finish(ctx context.Context) (*components.Module, error) {
 	m := a.m
 	n := len(a.rows)
 	if n == 0 {
@@ -172,6 +173,9 @@ func (a *assembler) finish() (*components.Module, error) {
 		r := &a.rows[i]
 		keys[i] = ordering{start: r.start, group: group(uint32(a.coreNum[r.core]), r.engine), pc: r.pc, branch: r.branch, always: r.always, strict: r.strict}
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	perm, notes, cycle := programOrder(keys, a.predOff, preds)
 	if cycle != nil {
 		return nil, a.cycleError(cycle)
@@ -186,6 +190,9 @@ func (a *assembler) finish() (*components.Module, error) {
 		m.Note("order-conflict", "instructions taken out of the order of the program counter, because they are needed by one that it puts before them", notes.relaxed)
 	}
 
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	a.columns(perm, lanes)
 	a.names(perm)
 	queueRows := a.ragged(perm)
@@ -392,7 +399,13 @@ func (r *row) dmaLane() bool { return r.flags&(components.FlagSWDGE|components.F
 func (a *assembler) names(perm []uint32) {
 	sym := a.m.Symbols
 	col := a.m.Instr.Name.Resize(len(perm))
-	uses := make(map[ecs.Symbol]uint32, len(perm))
+	uses := make([]uint32, sym.Len(), sym.Len()+len(perm))
+	count := func(s ecs.Symbol) *uint32 {
+		for int(s) >= len(uses) {
+			uses = append(uses, 0)
+		}
+		return &uses[s]
+	}
 	for k, i := range perm {
 		r := &a.rows[i]
 		if r.name != 0 && uses[r.name] == 0 {
@@ -420,12 +433,12 @@ func (a *assembler) names(perm []uint32) {
 			base = sym.Intern(buf)
 		}
 		name := base
-		for uses[name] > 0 {
-			uses[base]++
+		for *count(name) > 0 {
+			*count(base)++
 			buf = append(append(buf[:0], sym.Bytes(base)...), '.')
-			name = sym.Intern(strconv.AppendUint(buf, uint64(uses[base]), 10))
+			name = sym.Intern(strconv.AppendUint(buf, uint64(*count(base)), 10))
 		}
-		uses[name] = 1
+		*count(name) = 1
 		col[k] = name
 	}
 }

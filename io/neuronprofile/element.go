@@ -199,7 +199,7 @@ func (w *worker) element(c *chunk, text []byte, offset int64) error {
 	case secQueues:
 		w.queue(obj)
 	case secWarnings:
-		w.out.notes = append(w.out.notes, components.Note{Code: "profiler-warning", Text: cut(string(v.GetStringBytes("message")), 300), Count: 1})
+		w.out.notes = append(w.out.notes, components.Note{Code: "profiler-warning", Text: "the profiler says: " + cut(string(bytes.ToValidUTF8(v.GetStringBytes("message"), replacement)), 300), Count: 1})
 	default:
 		w.attributes(c, obj)
 	}

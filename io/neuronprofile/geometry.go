@@ -393,7 +393,11 @@ func (s *shaper) dma(opcode []byte, use traffic) {
 	}
 	srcBytes, srcRow := s.side("src", components.RoleIn, in, use.hbmRead, use.sbufRead, use.psumRead)
 	dstBytes, dstRow := s.side("dst", components.RoleOut, out, use.hbmWrite, use.sbufWrite, use.psumWrite)
-	o.dmaBytes = max(srcBytes, dstBytes)
+	// Where the DMA converts types, what it moves is what it writes: the
+	// profile's own packets have that size.
+	if o.dmaBytes = dstBytes; dstBytes == 0 {
+		o.dmaBytes = srcBytes
+	}
 	switch {
 	case srcRow == 0:
 		o.dmaRow = dstRow

@@ -70,14 +70,15 @@ func module(ctx context.Context, src *format.Source, opt format.Options) (*compo
 		return nil, wrap(src, err)
 	}
 	a.noteSkipped(skipped)
-	m, err := a.finish()
+	m, err := a.finish(ctx)
 	if err != nil {
 		return nil, wrap(src, err)
 	}
 	return m, nil
 }
 
-// noteSkipped tells which sections were left out.
+// noteSkipped tells which sections were left out: an attribute for those that
+// every export has and that follow from the others, a note for each other.
 func (a *assembler) noteSkipped(list []skipped) {
 	var names []string
 	for _, s := range list {
@@ -89,7 +90,7 @@ func (a *assembler) noteSkipped(list []skipped) {
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {
-		a.m.Note("sections-not-read", "sections that follow from the others: "+strings.Join(names, ", "), len(names))
+		a.m.Attributes = append(a.m.Attributes, components.Attribute{Key: "sections_not_read", Value: strings.Join(names, " ")})
 	}
 }
 
