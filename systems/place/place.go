@@ -284,7 +284,7 @@ func (k *kernel) ordered(i, p uint32) pair {
 	case f&components.FlagTrigger != 0:
 		lat := uint64(in.Latency.At(int(p)))
 		return pair{a[0] + lat, a[1] + lat}
-	case f&components.FlagCollective != 0 && k.coll != nil:
+	case f&components.FlagCollective != 0 && f&components.FlagLocal == 0 && k.coll != nil:
 		if in.Flags.At(int(i))&components.FlagCollective != 0 || in.Engine.At(int(i)) == components.Pool {
 			r := k.coll.ready(p)
 			return pair{min(a[0], r[0]), min(a[1], r[1])}
