@@ -54,13 +54,17 @@ func (s *Symbols) Check() error {
 }
 
 // Bytes returns the string of sym without copying; it must not be changed.
-// An unknown handle gives the empty string.
+// An unknown handle gives the empty string, so that symbols from a file need no
+// check before they are used.
 func (s *Symbols) Bytes(sym Symbol) []byte {
 	ends := s.ends.Slice()
 	if sym == 0 || int(sym) >= len(ends) {
 		return nil
 	}
 	lo, hi := ends[sym-1], ends[sym]
+	if lo > hi || int(hi) > s.arena.Len() {
+		return nil // columns of a damaged file
+	}
 	return s.arena.Slice()[lo:hi:hi]
 }
 

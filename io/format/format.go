@@ -40,6 +40,12 @@ type Options struct {
 	Progress func(bytes int64)
 	// Block and the like are set by formats that hold several modules.
 	Select string
+	// SkipOperands tells that the caller does not look at operands, which are
+	// most of a module: a reader may leave them out.
+	SkipOperands bool
+	// NoVerify leaves out checksums that only tell whether a file was damaged;
+	// what keeps a bad file from doing harm is always checked.
+	NoVerify bool
 }
 
 // SniffLen is how many bytes of the unwrapped input a sniffer sees.

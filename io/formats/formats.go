@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perfsim/io/format"
+	"perfsim/io/module"
 	"perfsim/io/neuronprofile"
 )
 
@@ -14,7 +15,15 @@ import (
 // the input, so the more particular ones come first.
 func Importers() []format.Importer {
 	return []format.Importer{
+		module.Importer,
 		neuronprofile.Importer,
+	}
+}
+
+// Exporters lists what can be written.
+func Exporters() []format.Exporter {
+	return []format.Exporter{
+		module.Exporter,
 	}
 }
 
