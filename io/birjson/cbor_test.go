@@ -1,0 +1,98 @@
+package birjson
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"perfsim/io/format"
+)
+
+// unmarshalOrdered decodes JSON with whole numbers as int64.
+func unmarshalOrdered(text string, doc *any) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(doc); err != nil {
+		return err
+	}
+	*doc = whole(*doc)
+	return nil
+}
+
+func whole(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = whole(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = whole(v[k])
+		}
+	}
+	return v
+}
+
+// The same module comes out of CBOR and of text.
+func TestCBORIsText(t *testing.T) {
+	text, err := readText(t, appendixA, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	plain := toCBOR(t, appendixA, &doc)
+	sorted, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, err := sorted.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	indefinite := append([]byte("\xd9\xd9\xf7\xbf"), plain[1:]...)
+	indefinite = append(indefinite, 0xff)
+	for i, b := range [][]byte{plain, core, indefinite} {
+		if !Sniff(b[:min(len(b), format.SniffLen)]) {
+			t.Errorf("encoding %d is not recognised", i)
+		}
+		src, err := format.FromBytes("test.cbor", b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Read(t.Context(), src, format.Options{Jobs: 2})
+		if err != nil {
+			t.Errorf("encoding %d: %v", i, err)
+			continue
+		}
+		m.Name = text.Name
+		// The key order of a map is the encoder's, and numbers lose their
+		// spelling: 2.0 comes back as 2. Leave out what depends on either.
+		m.Instr.Text.Drop()
+		want := *text
+		want.Instr.Text.Drop()
+		if diff := moduleDiff(m, &want); diff != "" {
+			t.Errorf("encoding %d: %s", i, diff)
+		}
+	}
+}
+
+func TestHalfFloat(t *testing.T) {
+	for h, want := range map[uint16]float64{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 5.960464477539063e-08, 0x0400: 6.103515625e-05,
+		0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} { // RFC 8949 appendix A has most of them
+		if got := halfFloat(h); got != want {
+			t.Errorf("half %#04x is %g, not %g", h, got, want)
+		}
+	}
+	if !math.IsNaN(halfFloat(0x7e00)) {
+		t.Error("0x7e00 is a number")
+	}
+}

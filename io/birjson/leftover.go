@@ -1,0 +1,165 @@
+package birjson
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/valyala/fastjson"
+
+	"perfsim/components"
+)
+
+// leftovers makes the Text column: everything an instruction has beyond its
+// columns, as one JSON object with sorted keys, so that equal remarks of many
+// instructions are stored once. Leftovers of operands are lists under the
+// operands' own keys: element i belongs to operand i.
+func (w *worker) leftovers(in *instr) error {
+	for role := range w.opLeft {
+		if err := w.operandsLeft(role); err != nil {
+			return err
+		}
+	}
+	if len(w.left) == 0 {
+		return nil
+	}
+	var err error
+	if w.buf, err = appendMembers(w.buf[:0], w.left); err != nil {
+		return err
+	}
+	in.text = w.b.out.keep(w.buf)
+	return nil
+}
+
+func (w *worker) operandsLeft(role int) error {
+	list := w.opLeft[role]
+	if len(list) == 0 {
+		return nil
+	}
+	lo := len(w.raw)
+	w.raw = append(w.raw, '[')
+	next := 0
+	var err error
+	for i := 0; i <= list[len(list)-1].index; i++ {
+		if i > 0 {
+			w.raw = append(w.raw, ',')
+		}
+		if i != list[next].index {
+			w.raw = append(w.raw, "{}"...)
+			continue
+		}
+		if w.raw, err = appendMembers(w.raw, list[next].members); err != nil {
+			return fmt.Errorf("%s[%d]: %w", operandKeys[role], i, err)
+		}
+		next++
+	}
+	w.raw = append(w.raw, ']')
+	// raw may move when it grows; the earlier slices keep the old bytes.
+	w.left = append(w.left, member{key: operandKeys[role], raw: w.raw[lo:len(w.raw):len(w.raw)]})
+	return nil
+}
+
+// debugLeft keeps what debug has beyond file, line and name.
+func (w *worker) debugLeft(left []member) error {
+	if len(left) == 0 {
+		return nil
+	}
+	lo := len(w.raw)
+	var err error
+	if w.raw, err = appendMembers(w.raw, left); err != nil {
+		return fmt.Errorf("debug: %w", err)
+	}
+	w.left = append(w.left, member{key: "debug", raw: w.raw[lo:len(w.raw):len(w.raw)]})
+	return nil
+}
+
+// flagNames are the names of flags in our own member "perfsim", in bit order.
+var flagNames = [...]string{"trigger", "collective", "barrier", "loop", "local", "swdge", "hwdge", "transpose", "acc_start", "acc_stop",
+	"src_psum", "src_dram", "two_inputs", "src2_psum", "three_inputs", "dst_psum", "dst_dram", "mixed_types", "strided", "unknown_op",
+	"spill", "sequencer", "scan", "scalar_tt", "measured", "estimated", "zero_const", "cross_part"}
+
+func flagOf(name []byte) (components.Flags, bool) {
+	for i, n := range flagNames {
+		if n == string(name) {
+			return 1 << i, true
+		}
+	}
+	return 0, false
+}
+
+// ours reads the member "perfsim": values that do not follow from the
+// documented members. What it has wins.
+func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) error {
+	obj, err := v.Object()
+	if err != nil {
+		return errors.New("is no object")
+	}
+	o := &w.b.out
+	uint := func(v *fastjson.Value, most int64) uint64 {
+		n, e := number(v, 0, most)
+		if e != nil && err == nil {
+			err = e
+		}
+		return uint64(n)
+	}
+	obj.Visit(func(key []byte, v *fastjson.Value) {
+		if err != nil {
+			return
+		}
+		switch string(key) {
+		case "banks":
+			in.banks = uint16(uint(v, math.MaxUint16))
+		case "dma_bytes":
+			in.dmaBytes = uint(v, math.MaxInt64)
+			in.overrides = true
+		case "dma_row":
+			in.dmaRow = uint32(uint(v, math.MaxUint32))
+		case "dtype":
+			in.dtype, _ = components.ParseDType(string(text(v)))
+		case "elems":
+			in.elems = uint32(uint(v, math.MaxUint32))
+		case "flags":
+			in.geometry.flags, *flags = 0, 0
+			for _, n := range v.GetArray() {
+				f, ok := flagOf(text(n))
+				if !ok {
+					err = fmt.Errorf("unknown flag %q", clip(string(text(n))))
+				}
+				*flags |= f
+			}
+			if in.holds {
+				*flags |= components.FlagLoop
+			}
+		case "func":
+			in.fn = o.keep(text(v))
+		case "lane":
+			in.lane = uint16(uint(v, math.MaxUint16))
+		case "measured":
+			if l := v.GetArray(); len(l) == 2 {
+				in.measured = true
+				in.mstart = uint(l[0], math.MaxInt64)
+				in.mdur = uint32(uint(l[1], math.MaxUint32))
+			} else {
+				err = errors.New("measured is not [start, duration]")
+			}
+		case "out_elems":
+			in.outElems = uint32(uint(v, math.MaxUint32))
+		case "parts":
+			in.parts = uint16(uint(v, math.MaxUint16))
+		case "pc":
+			in.pc = uint32(uint(v, math.MaxUint32))
+			in.hasPC = true
+		case "ref":
+			in.ref, err = v.Uint64()
+			in.hasRef = true
+		case "text":
+			in.text = o.keep(text(v))
+		default:
+			w.note("unknown-key", key)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", key, err)
+		}
+	})
+	return err
+}

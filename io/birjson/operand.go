@@ -1,0 +1,208 @@
+package birjson
+
+import (
+	"fmt"
+
+	"github.com/valyala/fastjson"
+
+	"perfsim/components"
+)
+
+var operandKinds = [...]string{
+	components.OperandPhysical: "physical_ap", components.OperandSymbolic: "symbolic_ap", components.OperandRegisterAP: "register_ap",
+	components.OperandRegister: "register_access", components.OperandImmediate: "imm_value",
+	components.OperandImmediateArray: "imm_array", components.OperandSymbolicImmediate: "symbolic_imm_value",
+}
+
+var operandKeys = [3]string{components.RoleIn: "ins", components.RoleOut: "outs", components.RoleIndirect: "indirection_ins"}
+
+// operands reads the inputs, outputs and indices of an instruction and works
+// out what follows from them.
+func (w *worker) operands(in *instr, f *fields) error {
+	o := &w.b.out
+	in.ops.lo = uint32(len(o.ops))
+	in.late.lo = uint32(len(o.late))
+	for role, v := range [3]*fastjson.Value{f.ins, f.outs, f.indirect} {
+		w.opLeft[role] = w.opLeft[role][:0]
+		if v == nil || v.Type() == fastjson.TypeNull {
+			continue
+		}
+		list, err := v.Array()
+		if err != nil {
+			return fmt.Errorf("%s: is %s, not a list", operandKeys[role], v.Type())
+		}
+		if in.holds && len(list) > 0 {
+			w.rest(operandKeys[role], v) // a loop has no row in the operand table
+			continue
+		}
+		for i, e := range list {
+			if err := w.operand(components.OperandRole(role), i, e); err != nil {
+				return fmt.Errorf("%s[%d]: %w", operandKeys[role], i, err)
+			}
+		}
+	}
+	in.ops.hi = uint32(len(o.ops))
+	in.late.hi = uint32(len(o.late))
+	in.geometry = derive(in.opcode, o.ops[in.ops.lo:in.ops.hi])
+	return nil
+}
+
+// operand parses one operand.
+func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Value) error {
+	obj, err := v.Object()
+	if err != nil {
+		return fmt.Errorf("is %s, not an object", v.Type())
+	}
+	o := &w.b.out
+	op := components.AccessPattern{Role: role, Kind: components.OperandOther, DType: components.NoDType}
+	var left []member
+	var ap, actual, memref, set, offset, reg, owner, kind *fastjson.Value
+	obj.Visit(func(key []byte, v *fastjson.Value) {
+		switch string(key) {
+		case "kind":
+			kind = v
+		case "ap":
+			ap = v
+		case "memref":
+			memref = v
+		case "memsetref":
+			set = v
+		case "offset":
+			offset = v
+		case "regref":
+			reg = v
+		case "dtype":
+			d, ok := components.ParseDType(string(text(v)))
+			if !ok {
+				w.note("unknown-dtype", text(v))
+			}
+			if op.DType = d; !ok || d.String() != string(text(v)) {
+				left = append(left, member{key: "dtype", value: v})
+			}
+		case "memref_owner_func":
+			owner = v
+			left = append(left, member{key: keyString(key), value: v})
+		case "dynamic_ap_info":
+			// The static pattern of a dynamic one is its geometry (spec §1.7).
+			actual = v.Get("actual_ap")
+			left = append(left, member{key: keyString(key), value: v})
+		default:
+			left = append(left, member{key: keyString(key), value: v})
+		}
+	})
+	for k, n := range operandKinds {
+		if string(text(kind)) == n {
+			op.Kind = components.OperandKind(k)
+		}
+	}
+	if op.Kind == components.OperandOther {
+		w.note("unknown-operand-kind", text(kind))
+		if kind != nil {
+			left = append(left, member{key: "kind", value: kind})
+		}
+	}
+	if actual != nil && actual.Type() == fastjson.TypeArray && ap == nil {
+		ap = actual
+	}
+	if ap != nil {
+		whole, err := w.pattern(&op, ap)
+		if err != nil {
+			return fmt.Errorf("ap: %w", err)
+		}
+		if !whole {
+			left = append(left, member{key: "ap", value: ap})
+		}
+	}
+	var off int64
+	if offset != nil && offset.Type() != fastjson.TypeNull {
+		if offset.Type() == fastjson.TypeObject { // an expression
+			left = append(left, member{key: "offset", value: offset})
+		} else if off, err = number(offset, -maxBytes, maxBytes); err != nil {
+			return fmt.Errorf("offset: %w", err)
+		}
+	}
+	name := text(memref)
+	if reg != nil {
+		// A register access names its register; in a register access pattern
+		// the register is the index and the tensor is what is accessed.
+		if name == nil && set == nil {
+			name = text(reg)
+		} else {
+			left = append(left, member{key: "regref", value: reg})
+		}
+	}
+	if len(name) > 0 || len(text(set)) > 0 {
+		if err := w.whereabouts(&op, name, text(set), text(owner), off); err != nil {
+			return err
+		}
+	} else if off != 0 {
+		left = append(left, member{key: "offset", value: offset})
+	}
+	if len(left) > 0 {
+		w.opLeft[role] = append(w.opLeft[role], operandLeft{index, left})
+	}
+	o.ops = append(o.ops, op)
+	return nil
+}
+
+// whereabouts finds the location of an operand, or has it looked for later.
+func (w *worker) whereabouts(op *components.AccessPattern, name, set, owner []byte, off int64) error {
+	o := &w.b.out
+	v := w.b.view
+	i, ok := -1, false
+	if len(owner) == 0 {
+		i, ok = v.find(name, set)
+	}
+	if !ok {
+		o.late = append(o.late, lateOperand{uint32(len(o.ops)), o.keep(name), o.keep(set), o.keep(owner), off})
+		return nil
+	}
+	op.Where = v.first + uint32(i) + 1
+	return locate(op, v.mem[i], v.start(i), v.bytes[i], v.base[i], off)
+}
+
+// pattern reads the (step, count) pairs of an access pattern. It returns
+// false where some are expressions, which have no number yet.
+func (w *worker) pattern(op *components.AccessPattern, v *fastjson.Value) (bool, error) {
+	list, err := v.Array()
+	if err != nil {
+		return false, err
+	}
+	if len(list) > 255 {
+		return false, fmt.Errorf("%d dimensions", len(list))
+	}
+	o := &w.b.out
+	lo := len(o.steps)
+	total := uint64(1)
+	for _, e := range list {
+		pair := e.GetArray()
+		if len(pair) != 2 {
+			return false, fmt.Errorf("expected [step, count], found %s", clip(string(e.MarshalTo(nil))))
+		}
+		if pair[0].Type() == fastjson.TypeObject || pair[1].Type() == fastjson.TypeObject {
+			o.steps, o.counts = o.steps[:lo], o.counts[:lo]
+			return false, nil
+		}
+		step, err := number(pair[0], -maxBytes, maxBytes)
+		if err != nil {
+			return false, fmt.Errorf("step %w", err)
+		}
+		count, err := number(pair[1], 0, maxCount)
+		if err != nil {
+			return false, fmt.Errorf("count %w", err)
+		}
+		if c := uint64(max(count, 1)); total > maxBytes/c {
+			return false, fmt.Errorf("more than %d elements", int64(maxBytes))
+		} else {
+			total *= c
+		}
+		if reach := uint64(max(step, -step)); count > 0 && reach > 0 && uint64(count) > maxBytes/reach {
+			return false, fmt.Errorf("reaches further than %d elements", int64(maxBytes))
+		}
+		o.steps = append(o.steps, step)
+		o.counts = append(o.counts, uint64(count))
+	}
+	op.Steps = o.steps[lo:len(o.steps):len(o.steps)]
+	op.Counts = o.counts[lo:len(o.counts):len(o.counts)]
+	return true, nil
+}

@@ -1,0 +1,149 @@
+package birjson
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"perfsim/components"
+	"perfsim/io/format"
+)
+
+// Importer is the format as the list of formats knows it.
+var Importer = format.Importer{Name: "birjson", Title: "BIR JSON, text or CBOR (Neuron compiler)", Sniff: Sniff, Module: Read}
+
+// Sniff tells whether head looks like BIR JSON or CBOR: an object with the
+// key functions, or something that only its functions hold.
+func Sniff(head []byte) bool {
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	if isCBOR(head) {
+		return bytes.Contains(head, []byte("\x69functions")) || bytes.Contains(head, []byte("\x6dnki_functions")) ||
+			bytes.Contains(head, []byte("\x6ballocations"))
+	}
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if len(head) == 0 || head[0] != '{' {
+		return false
+	}
+	for _, key := range []string{`"functions"`, `"nki_functions"`, `"allocations"`, `"memorylocations"`} {
+		if bytes.Contains(head, []byte(key)) {
+			return true
+		}
+	}
+	return bytes.Contains(head, []byte(`"arch"`)) && bytes.Contains(head, []byte(`"version"`)) && bytes.Contains(head, []byte(`"attributes"`))
+}
+
+// Read reads a module. Errors name the file and the line and column (text)
+// or the byte (CBOR) of the instruction, allocation or member at fault.
+func Read(ctx context.Context, src *format.Source, opt format.Options) (*components.Module, error) {
+	m := components.NewModule(moduleName(src.Name), "birjson")
+	m.AddCoreLanes(0)
+	g := newMerger(m)
+	var in io.Reader = src
+	head := bytes.TrimPrefix(src.Head(), []byte("\xef\xbb\xbf"))
+	var binary *cborReader
+	if isCBOR(head) {
+		binary = newCBORReader(src)
+		in = binary
+	}
+	s := newScanner(in, opt.Progress)
+	if binary != nil {
+		s.binary = binary
+	} else if len(src.Head()) > len(head) {
+		s.fill()
+		s.pos += len(src.Head()) - len(head)
+	}
+	ratio := int64(1)
+	if src.Packed != "" {
+		ratio = 0 // how much text there is, only the end tells
+	}
+	g.size = func() int64 { return src.Size * ratio }
+	pipe := newPipeline(g, max(opt.Jobs, 1))
+	p := &splitter{s: s, pipe: pipe, unread: map[string]int{}}
+	err := p.document()
+	if err != nil && !errors.Is(err, errStopped) {
+		// What was cut so far comes before the place where cutting failed, so
+		// an error in it is the first.
+		if e := p.flush(); e != nil {
+			err = e
+		}
+	}
+	if e := pipe.finish(); e != nil {
+		err = e
+	}
+	if err == nil {
+		err = p.apply(m)
+	}
+	if err == nil {
+		err = g.finish(p)
+	}
+	if err != nil {
+		if cause := ctx.Err(); cause != nil {
+			return nil, cause
+		}
+		if pe, ok := errors.AsType[*posError](err); ok {
+			return nil, pe.text(src.Name)
+		}
+		return nil, fmt.Errorf("%s: %w", src.Name, err)
+	}
+	return m, nil
+}
+
+// apply takes over what the splitter read for the module as a whole.
+func (p *splitter) apply(m *components.Module) error {
+	if p.name != "" {
+		m.Name = p.name
+	}
+	if len(p.ours) == 0 {
+		return nil
+	}
+	var parser fastjson.Parser
+	v, err := parser.ParseBytes(p.ours)
+	if err != nil {
+		return fmt.Errorf("perfsim: malformed JSON: %w", err)
+	}
+	lanes := v.GetArray("lanes")
+	if len(lanes) == 0 {
+		return nil
+	}
+	if len(lanes) > math.MaxUint16 {
+		return fmt.Errorf("perfsim: %d lanes", len(lanes))
+	}
+	for _, c := range m.Lanes.Columns() {
+		c.Reset()
+	}
+	for i, l := range lanes {
+		engine, ok := components.ParseEngine(string(text(l.Get("engine"))))
+		kind := l.GetInt("kind")
+		core := l.GetInt("core")
+		if !ok || kind < 0 || kind > 255 || core < 0 || core > math.MaxUint16 {
+			return fmt.Errorf("perfsim: lane %d is malformed", i)
+		}
+		m.Lanes.Add(m.Symbols.AddUnique(text(l.Get("name"))), engine, components.LaneKind(kind), uint16(core))
+	}
+	return nil
+}
+
+// moduleName makes a module's name of its file's: bir.json in a folder nc00/sg00
+// is nc00_sg00, as the compiler lays its work folder out.
+func moduleName(path string) string {
+	base := filepath.Base(path)
+	stem := base
+	for _, ext := range []string{".gz", ".zst", ".json", ".cbor", ".bir"} {
+		stem = strings.TrimSuffix(stem, ext)
+	}
+	if stem != "bir" || base == path {
+		return stem
+	}
+	dir := filepath.Base(filepath.Dir(path))
+	if up := filepath.Base(filepath.Dir(filepath.Dir(path))); strings.HasPrefix(up, "nc") && len(up) == 4 {
+		dir = up + "_" + dir
+	}
+	return dir
+}

@@ -1,0 +1,56 @@
+package birjson
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/valyala/fastjson"
+
+	"perfsim/components"
+)
+
+// syncs reads sync_info: waits for semaphores and what is added to them when
+// the instruction completes (spec appendix C).
+func (w *worker) syncs(in *instr, v *fastjson.Value) error {
+	o := &w.b.out
+	in.syncs = rng{uint32(len(o.syncs)), uint32(len(o.syncs))}
+	if v == nil || v.Type() == fastjson.TypeNull {
+		return nil
+	}
+	obj, err := v.Object()
+	if err != nil {
+		return fmt.Errorf("sync_info: %w", err)
+	}
+	if in.flags&components.FlagLoop != 0 {
+		w.rest("sync_info", v) // a loop has no row of its own in the table
+		return nil
+	}
+	for _, side := range []struct {
+		key, value string
+		op         components.SyncOp
+	}{{"on_wait", "wait_value", components.WaitGE}, {"on_update", "update_value", components.SetInc}} {
+		list := obj.Get(side.key)
+		if list == nil {
+			continue
+		}
+		for _, e := range list.GetArray() {
+			s := syncOp{op: side.op, space: 'S'}
+			if x := e.Get("id"); x != nil {
+				n, err := number(x, 0, math.MaxUint32)
+				if err != nil {
+					return fmt.Errorf("sync_info: id: %w", err)
+				}
+				s.id = uint32(n)
+			}
+			if x := e.Get(side.value); x != nil {
+				if s.value, err = number(x, math.MinInt64, math.MaxInt64); err != nil {
+					return fmt.Errorf("sync_info: %s: %w", side.value, err)
+				}
+			}
+			s.owner = o.keep(text(e.Get("from")))
+			o.syncs = append(o.syncs, s)
+		}
+	}
+	in.syncs.hi = uint32(len(o.syncs))
+	return nil
+}
