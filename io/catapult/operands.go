@@ -7,12 +7,18 @@ import (
 	"perfsim/io/format"
 )
 
+// operandKeys are the arguments about operands, in the order of the records.
+var operandKeys = [...]string{"input_shapes", "output_shapes", "input_access_patterns", "output_access_patterns", "inst_dump"}
+
 // appendOperands appends the five arguments that describe operands. Their
 // text is ours (the documented trace names the arguments, not the text):
 // shapes are [partitions,count,…], access patterns
 // dtype@location+offset[steps][counts], the dump is the opcode with the
 // operand text of the input.
 func (t *tracer) appendOperands(b []byte, i uint32) []byte {
+	if t.verbatim {
+		return append(b, t.m.Symbols.Bytes(t.m.Instr.Text.Get(int(i)))...)
+	}
 	lo, hi := t.m.Operands.Range(components.InstrID(i))
 	b = append(b, `,"input_shapes":"`...)
 	b = t.shapes(b, lo, hi, false)

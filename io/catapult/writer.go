@@ -24,6 +24,7 @@ import (
 func Write(ctx context.Context, out io.Writer, w *components.World, block int, r components.Run, graph bool) error {
 	t := &tracer{w: w, m: w.Module, run: r, graph: graph, out: bufio.NewWriterSize(out, 1<<16)}
 	t.tids = laneTids(w.Module)
+	t.verbatim = w.Module.Attribute(documentedTrace) != ""
 	return t.block(ctx, block)
 }
 
@@ -39,6 +40,9 @@ type tracer struct {
 	// arrows of the graph.
 	shown []uint64
 	first uint32
+	// verbatim tells that the module was read from a trace and keeps the
+	// arguments about operands as they were.
+	verbatim bool
 }
 
 func (t *tracer) block(ctx context.Context, b int) error {
@@ -204,6 +208,13 @@ func (t *tracer) event(i uint32, start, dur, full uint64) {
 	if dur != full {
 		b = append(b, `,"latency_ns":`...)
 		b = strconv.AppendUint(b, full, 10)
+	}
+	if banks := in.Banks.At(int(i)); banks != 0 {
+		b = append(b, `,"psum_banks":[`...)
+		b = strconv.AppendUint(b, uint64(banks&0xff), 10)
+		b = append(b, ',')
+		b = strconv.AppendUint(b, uint64(banks>>8), 10)
+		b = append(b, ']')
 	}
 	b = append(b, `,"deps":[`...)
 	t.buf = b

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"perfsim/io/birjson"
+	"perfsim/io/catapult"
 	"perfsim/io/format"
 	"perfsim/io/module"
 	"perfsim/io/neuronprofile"
@@ -16,7 +18,9 @@ import (
 func Importers() []format.Importer {
 	return []format.Importer{
 		module.Importer,
+		birjson.Importer,
 		neuronprofile.Importer,
+		catapult.Importer,
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/ecs"
+	"perfsim/systems/cost"
 )
 
 // Rules are what a model's placement does beyond lanes and dependencies.
@@ -44,12 +45,22 @@ type Rules struct {
 	Queues []machine.Queue
 }
 
+// ReplayDocumented is the rule set for replaying a trace of the documented
+// simulator.
+const ReplayDocumented = "replay-documented"
+
 // RulesOf returns the rules of a model on a machine.
 func RulesOf(model string, mach *machine.Machine) Rules {
-	if model != "reference" {
+	r := &mach.Reference
+	switch model {
+	case "reference":
+	case ReplayDocumented:
+		// Durations of collectives and the starts of triggers are those of the
+		// trace already.
+		return Rules{Banks: true, Couplings: r.Couplings}
+	default:
 		return Rules{}
 	}
-	r := &mach.Reference
 	return Rules{Banks: true, Couplings: r.Couplings, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
 		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
 }
@@ -57,7 +68,11 @@ func RulesOf(model string, mach *machine.Machine) Rules {
 // Run places all top-level blocks of the world, in parallel, and fills
 // Events and Blocks.
 func Run(ctx context.Context, w *components.World) error {
-	return RunRules(ctx, w, RulesOf(w.Config.Model, w.Machine))
+	model := w.Config.Model
+	if model == cost.Replay && w.Module.Attribute(cost.DocumentedTrace) != "" {
+		model = ReplayDocumented
+	}
+	return RunRules(ctx, w, RulesOf(model, w.Machine))
 }
 
 // RunRules is Run with rules of the caller's.
@@ -374,7 +389,7 @@ func (k *kernel) special(i uint32, ready pair) error {
 		}
 		issues = durs
 	case flags&components.FlagTrigger != 0 && k.rules.Rings:
-		start = k.ring(i).push(start, k.transferIssue(i))
+		start = k.ring(i).push(start, TransferIssue(k.m, &k.rules, i))
 	}
 	var next, end pair
 	for x := range start {

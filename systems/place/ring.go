@@ -31,21 +31,25 @@ func (r *ring) push(start pair, issue uint64) pair {
 	return start
 }
 
-// ring returns the queue of trigger i: the instruction's own queue where it
-// names one with a depth, else the queue class of the documented simulator.
-func (k *kernel) ring(i uint32) *ring {
-	in := &k.m.Instr
+// RingOf returns the queue of trigger i as a key of its own and the depth of
+// its ring: the instruction's own queue where it names one with a depth, else
+// the queue class of the documented simulator. Depth 0 is unbounded.
+func RingOf(m *components.Module, r *Rules, i uint32) (key uint16, depth int) {
+	in := &m.Instr
 	core := in.Lane.At(int(i)) / components.LanesPerCore
-	key, depth := uint16(0), 0
-	if q := in.Queue.Get(int(i)); q > 0 && k.m.Queues.Depth.At(int(q-1)) > 0 {
-		key, depth = 1<<14+q, int(k.m.Queues.Depth.At(int(q-1)))
-	} else {
-		class := queueClass(in.Flags.At(int(i)), in.Engine.At(int(i)))
-		if class < len(k.rules.Queues) {
-			depth = int(k.rules.Queues[class].Depth)
-		}
-		key = core*uint16(numQueueClasses) + uint16(class)
+	if q := in.Queue.Get(int(i)); q > 0 && m.Queues.Depth.At(int(q-1)) > 0 {
+		return 1<<14 + q, int(m.Queues.Depth.At(int(q - 1)))
 	}
+	class := queueClass(in.Flags.At(int(i)), in.Engine.At(int(i)))
+	if class < len(r.Queues) {
+		depth = int(r.Queues[class].Depth)
+	}
+	return core*uint16(numQueueClasses) + uint16(class), depth
+}
+
+// ring returns the queue of trigger i.
+func (k *kernel) ring(i uint32) *ring {
+	key, depth := RingOf(k.m, &k.rules, i)
 	if k.rings == nil {
 		k.rings = map[uint16]*ring{}
 	}
@@ -112,15 +116,15 @@ func QueueClassName(class int) string {
 	return strings.Clone(queueClasses[class])
 }
 
-// transferIssue is how long the transfer that trigger i starts keeps its
+// TransferIssue is how long the transfer that trigger i starts keeps its
 // queue busy: the documented DMA cost less the overlap window.
-func (k *kernel) transferIssue(i uint32) uint64 {
-	in := &k.m.Instr
-	d := &k.rules.DMA
+func TransferIssue(m *components.Module, r *Rules, i uint32) uint64 {
+	in := &m.Instr
+	d := &r.DMA
 	dur := uint64(d.ReadInit) + cost.DMAExec(d, uint64(in.Parts.At(int(i))), uint64(in.Elems.At(int(i))),
 		uint64(in.DType.At(int(i)).Size()), in.DMABytes.Get(int(i)))
-	if dur < uint64(k.rules.OverlapDMA) {
+	if dur < uint64(r.OverlapDMA) {
 		return dur
 	}
-	return dur - uint64(k.rules.OverlapDMA)
+	return dur - uint64(r.OverlapDMA)
 }

@@ -131,8 +131,7 @@ func (s *slow) place(i uint32) {
 				start = max(start, q[0])
 				s.queues[class] = q[1:]
 			}
-			k := kernel{m: s.m, rules: s.rules}
-			s.queues[class] = append(s.queues[class], start+k.transferIssue(i))
+			s.queues[class] = append(s.queues[class], start+TransferIssue(s.m, &s.rules, i))
 		}
 	}
 	e := slowEvent{start: start, dur: dur, next: start + next}

@@ -12,6 +12,7 @@ import (
 	"perfsim/components/machine"
 	"perfsim/io/format"
 	"perfsim/io/formats"
+	"perfsim/systems/cost"
 )
 
 // inputFlags are the flags of every command that reads a module and puts it
@@ -29,7 +30,7 @@ func (f *inputFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
 	fl.StringVar(&f.machine, "machine", "", "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
-	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, reference for the rest")
+	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, replay for perf_sim traces, reference for the rest")
 	fl.StringVar(&f.loops, "loops", "", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
 	fl.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "goroutines that work; results do not depend on it")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
@@ -94,6 +95,9 @@ func (f *inputFlags) configure(m *components.Module, mach *machine.Machine) (com
 	c := components.Config{Model: f.model, Jobs: f.jobs, Loops: f.loops}
 	if c.Model == "" {
 		c.Model = "reference"
+		if m.Attribute(cost.DocumentedTrace) != "" {
+			c.Model = "replay"
+		}
 		if m.Format == "neuronprofile" && len(mach.Calibrated.Ops) > 0 {
 			c.Model = "calibrated"
 		}

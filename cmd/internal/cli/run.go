@@ -14,6 +14,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/systems"
+	"perfsim/systems/cost"
 	"perfsim/systems/emit"
 	"perfsim/systems/summary"
 )
@@ -127,14 +128,16 @@ type runReport struct {
 	Model   string `json:"model"`
 	Loops   string `json:"loops"`
 	summary.Summary
-	ErrorPercent *float64           `json:"error_percent"` // predicted against measured
-	Estimates    []systems.Estimate `json:"estimates"`     // of every perf_sim pass
-	Notes        []components.Note  `json:"notes"`
-	Artifacts    []artifact         `json:"artifacts"`
-	ReadSeconds  float64            `json:"read_seconds"`
-	Seconds      float64            `json:"seconds"`
-	Rate         float64            `json:"instructions_per_second"`
-	Timings      []systemTime       `json:"timings,omitempty"`
+	ErrorPercent *float64 `json:"error_percent"` // predicted against measured
+	// Replay compares the starts with those of a perf_sim trace that was read.
+	Replay      *summary.Replay    `json:"replay,omitempty"`
+	Estimates   []systems.Estimate `json:"estimates"` // of every perf_sim pass
+	Notes       []components.Note  `json:"notes"`
+	Artifacts   []artifact         `json:"artifacts"`
+	ReadSeconds float64            `json:"read_seconds"`
+	Seconds     float64            `json:"seconds"`
+	Rate        float64            `json:"instructions_per_second"`
+	Timings     []systemTime       `json:"timings,omitempty"`
 }
 
 type artifact struct {
@@ -154,6 +157,10 @@ func newRunReport(input string, w *systems.World, read, total time.Duration) *ru
 	if r.Measured != nil && *r.Measured > 0 {
 		e := 100 * (float64(r.LatencyA) - float64(*r.Measured)) / float64(*r.Measured)
 		r.ErrorPercent = &e
+	}
+	if w.Module.Attribute(cost.DocumentedTrace) != "" {
+		replay := summary.CompareStarts(&w.World)
+		r.Replay = &replay
 	}
 	for _, a := range w.Out.Artifacts {
 		r.Artifacts = append(r.Artifacts, artifact{a.Path, a.Kind, a.Size})
@@ -257,6 +264,9 @@ func (r *runReport) print(out io.Writer) error {
 		}
 		fmt.Fprintf(out, "\nloops: %s\n", how)
 	}
+	if err := r.printReplay(out, tw); err != nil {
+		return err
+	}
 	if len(r.Notes) > 0 {
 		fmt.Fprintln(out)
 		for _, n := range r.Notes {
@@ -279,6 +289,31 @@ func (r *runReport) print(out io.Writer) error {
 	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, humanize.SIWithDigits(r.Rate, 1, ""))
 	for _, t := range r.Timings {
 		fmt.Fprintf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
+	}
+	return tw.Flush()
+}
+
+// mostMoved bounds the events listed for people; --json has them all.
+const mostMoved = 20
+
+// printReplay tells which events of a trace that was read do not start where
+// the rules put them.
+func (r *runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
+	if r.Replay == nil {
+		return nil
+	}
+	fmt.Fprintf(out, "\nreplaced from durations and edges: %s of %s start as in the trace\n",
+		humanize.Comma(int64(r.Replay.Same)), humanize.Comma(int64(r.Replay.Events)))
+	if len(r.Replay.Moved) == 0 {
+		return nil
+	}
+	fmt.Fprintln(tw, "EVENT\tLANE\tIN THE TRACE\tHERE\t")
+	for n, e := range r.Replay.Moved {
+		if n == mostMoved {
+			fmt.Fprintf(tw, "… and %s more (--json lists them)\t\n", humanize.Comma(int64(len(r.Replay.Moved)-n)))
+			break
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d ns\t%d ns\t\n", e.Name, e.Lane, e.InputNS, e.HereNS)
 	}
 	return tw.Flush()
 }

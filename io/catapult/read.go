@@ -1,0 +1,470 @@
+package catapult
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"perfsim/components"
+	"perfsim/io/format"
+	"perfsim/io/internal/jsonarray"
+)
+
+// Importer reads traces of the perf_sim families, ours or the documented
+// compiler's, back as a module whose durations and times are those of the
+// trace.
+var Importer = format.Importer{
+	Name:   "perf_sim",
+	Title:  "perf_sim trace (Catapult JSON, bare array)",
+	Sniff:  sniff,
+	Module: read,
+}
+
+// documentedTrace is the attribute that marks such a module: the replay model
+// then uses the documented overlap windows (systems/cost.DocumentedTrace).
+const documentedTrace = "perfsim.documented_trace"
+
+// sniff looks for the first of the documented thread names.
+func sniff(head []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")) && bytes.Contains(head, []byte(`"0. Unassigned"`))
+}
+
+// maxTid bounds thread ids: a lane is made for each.
+const maxTid = 4096
+
+// traceEvent is one complete event as the trace has it.
+type traceEvent struct {
+	name, opcode, source string
+	operands             []byte // the arguments about operands, as they are written
+	id                   uint64
+	start, dur           uint64 // ns
+	tid                  int
+	banks                uint16
+	deps                 []traceDep
+	offset               int64
+}
+
+type traceDep struct {
+	id     uint64
+	hasID  bool
+	engine int // lane of a cross-engine producer, -1 for the same lane
+	kind   components.EdgeKind
+	end    uint64
+}
+
+func read(ctx context.Context, src *format.Source, _ format.Options) (*components.Module, error) {
+	t := &traceReader{threads: map[int]string{}}
+	err := jsonarray.New(src).Each("traceEvents", func(text []byte, off int64) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := t.element(text, off); err != nil {
+			return fmt.Errorf("byte %d: %w", off, err)
+		}
+		return nil
+	}, nil)
+	if err == nil {
+		var m *components.Module
+		if m, err = t.module(src.Name); err == nil {
+			return m, nil
+		}
+	}
+	if strings.HasPrefix(err.Error(), src.Name) {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s: %w", src.Name, err)
+}
+
+type traceReader struct {
+	parser  fastjson.Parser
+	threads map[int]string
+	events  []traceEvent
+	skipped int
+	noOwner int // dependencies whose producer could not be told
+}
+
+func (t *traceReader) element(text []byte, off int64) error {
+	v, err := t.parser.ParseBytes(text)
+	if err != nil {
+		return err
+	}
+	if v.Type() != fastjson.TypeObject {
+		return fmt.Errorf("an event is an object, not %s", v.Type())
+	}
+	switch ph := string(v.GetStringBytes("ph")); ph {
+	case "M":
+		if string(v.GetStringBytes("name")) == "thread_name" {
+			tid, err := number(v, "tid", maxTid)
+			if err != nil {
+				return err
+			}
+			t.threads[int(tid)] = string(v.GetStringBytes("args", "name"))
+		}
+		return nil
+	case "X":
+		return t.complete(v, off)
+	default:
+		t.skipped++ // arrows, counters and marks say nothing new
+		return nil
+	}
+}
+
+func (t *traceReader) complete(v *fastjson.Value, off int64) error {
+	e := traceEvent{name: string(v.GetStringBytes("name")), offset: off}
+	var err error
+	if e.start, err = number(v, "ts", math.MaxInt64); err != nil {
+		return err
+	}
+	if e.dur, err = number(v, "dur", math.MaxUint32); err != nil {
+		return err
+	}
+	tid, err := number(v, "tid", maxTid)
+	if err != nil {
+		return err
+	}
+	e.tid = int(tid)
+	a := v.Get("args")
+	e.opcode = string(a.GetStringBytes("opcode"))
+	e.source = string(a.GetStringBytes("nki_source_location"))
+	for _, key := range operandKeys {
+		e.operands = append(e.operands, ',')
+		e.operands = format.AppendJSONString(e.operands, key)
+		e.operands = append(e.operands, ':')
+		e.operands = format.AppendJSONString(e.operands, a.GetStringBytes(key))
+	}
+	if n := string(a.GetStringBytes("bir_name")); n != "" {
+		e.name = n
+	}
+	if e.id, err = idOf(a.Get("bir_id")); err != nil {
+		return fmt.Errorf("bir_id: %w", err)
+	}
+	if full := a.Get("latency_ns"); full != nil {
+		if e.dur, err = number(a, "latency_ns", math.MaxUint32); err != nil {
+			return err
+		}
+	}
+	if b := a.GetArray("psum_banks"); len(b) == 2 {
+		e.banks = uint16(b[0].GetUint()&0xff) | uint16(b[1].GetUint()&0xff)<<8
+	}
+	for _, d := range a.GetArray("deps") {
+		dep := traceDep{engine: -1}
+		kind, ok := components.ParseEdgeKind(string(d.GetStringBytes("edge_type")))
+		if !ok {
+			return fmt.Errorf("edge_type %q of a dependency is not known", d.GetStringBytes("edge_type"))
+		}
+		dep.kind = kind
+		if id := d.Get("bir_id"); id != nil {
+			if dep.id, err = idOf(id); err != nil {
+				return fmt.Errorf("bir_id of a dependency: %w", err)
+			}
+			dep.hasID = true
+		}
+		if d.Get("end_time") != nil {
+			if dep.end, err = number(d, "end_time", math.MaxInt64); err != nil {
+				return err
+			}
+		}
+		if eng, ok := strings.CutPrefix(string(d.GetStringBytes("engine")), "Engine"); ok {
+			if n, err := strconv.Atoi(eng); err == nil && n >= 0 {
+				dep.engine = n
+			}
+		}
+		e.deps = append(e.deps, dep)
+	}
+	t.events = append(t.events, e)
+	return nil
+}
+
+// number returns a whole number between 0 and most, given as such.
+func number(v *fastjson.Value, key string, most uint64) (uint64, error) {
+	x := v.Get(key)
+	if x == nil {
+		return 0, fmt.Errorf("%s is missing", key)
+	}
+	if x.Type() != fastjson.TypeNumber {
+		return 0, fmt.Errorf("%s is not a number", key)
+	}
+	n, err := x.Uint64()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %s is not a whole number from 0 on", key, x.MarshalTo(nil))
+	}
+	if n > most {
+		return 0, fmt.Errorf("%s is %d, more than %d", key, n, most)
+	}
+	return n, nil
+}
+
+// idOf takes an id as a number or, as large ones are written, as a string.
+func idOf(v *fastjson.Value) (uint64, error) {
+	if v == nil {
+		return 0, errors.New("missing")
+	}
+	if v.Type() == fastjson.TypeString {
+		return strconv.ParseUint(string(v.GetStringBytes()), 10, 64)
+	}
+	return v.Uint64()
+}
+
+// module makes tables of the events. Program order is not in a trace; events
+// are taken in the order of their ids where that puts every producer before
+// its consumers, else by start, lanes kept in order.
+func (t *traceReader) module(from string) (*components.Module, error) {
+	if len(t.events) == 0 {
+		return nil, errors.New("the trace has no complete events")
+	}
+	name := strings.TrimSuffix(path.Base(from), ".json")
+	m := components.NewModule(name, "perf_sim")
+	m.Attributes = append(m.Attributes, components.Attribute{Key: documentedTrace, Value: "1"})
+	lanes, err := t.lanes(m)
+	if err != nil {
+		return nil, err
+	}
+	producers, err := t.producers(lanes)
+	if err != nil {
+		return nil, err
+	}
+	order, err := t.order(producers)
+	if err != nil {
+		return nil, err
+	}
+	row := make([]uint32, len(order))
+	for r, i := range order {
+		row[i] = uint32(r)
+	}
+	m.Instr.Grow(len(order))
+	in := &m.Instr
+	in.Name.Resize(len(order))
+	in.Source.Resize(len(order))
+	in.Ref.Resize(len(order))
+	in.Text.Resize(len(order))
+	in.MeasuredStart.Resize(len(order))
+	in.MeasuredDur.Resize(len(order))
+	var edges components.EdgeSet
+	for r, i := range order {
+		e := &t.events[i]
+		op := m.Opcode(e.opcode)
+		lane := lanes[e.tid]
+		in.Opcode.Set(r, op)
+		in.Lane.Set(r, lane)
+		in.Engine.Set(r, m.Lanes.Engine.At(int(lane)))
+		in.Banks.Set(r, e.banks)
+		in.DType.Set(r, components.NoDType)
+		in.Name.Set(r, m.Symbols.InternString(e.name))
+		in.Source.Set(r, m.Symbols.InternString(e.source))
+		in.Ref.Set(r, e.id)
+		in.Text.Set(r, m.Symbols.Intern(e.operands))
+		in.MeasuredStart.Set(r, e.start)
+		in.MeasuredDur.Set(r, uint32(e.dur))
+		var f components.Flags
+		switch {
+		case op == components.OpcodeDMATrigger:
+			f |= components.FlagTrigger
+		case op == components.OpcodeCollectiveCompute:
+			f |= components.FlagCollective
+		}
+		if m.Lanes.Engine.At(int(lane)) == components.All {
+			f |= components.FlagBarrier
+		}
+		in.Flags.Set(r, f|components.FlagMeasured)
+		for n, p := range producers[i] {
+			if p >= 0 {
+				edges.Add(components.InstrID(r), components.InstrID(row[p]), e.deps[n].kind)
+			}
+		}
+	}
+	f := m.Functions.Add(m.Symbols.InternString("trace"), 0)
+	m.Blocks.Add(m.Symbols.InternString("Block1"), uint32(f), 0, 0, 1)
+	m.Blocks.End.Set(0, uint32(len(order)))
+	m.Functions.EndBlock.Set(f, 1)
+	if err := m.Link(&edges); err != nil {
+		return nil, err
+	}
+	if t.skipped > 0 {
+		m.Note("skipped-events", "events that are neither metadata nor complete events", t.skipped)
+	}
+	if t.noOwner > 0 {
+		m.Note("unknown-producer", "dependencies whose producer cannot be told: no event of that lane ends at their end_time", t.noOwner)
+	}
+	return m, m.Check()
+}
+
+// lanes maps thread ids to lanes of the module.
+func (t *traceReader) lanes(m *components.Module) (map[int]uint16, error) {
+	m.AddCoreLanes(0)
+	out := map[int]uint16{}
+	for tid := range documentedLanes {
+		lane := tid
+		if tid >= int(components.LaneBarrier) {
+			lane = tid + 1
+		}
+		out[tid] = uint16(lane)
+	}
+	titles := map[string]uint16{"8. ALL": components.LaneBarrier}
+	for i := range t.events {
+		tid := t.events[i].tid
+		if _, ok := out[tid]; ok {
+			continue
+		}
+		title := t.threads[tid]
+		if title == "" {
+			return nil, fmt.Errorf("byte %d: thread %d has no name", t.events[i].offset, tid)
+		}
+		// A further core brings all its lanes.
+		var core uint16
+		if _, err := fmt.Sscanf(title, "core %d: ", &core); err == nil && core > 0 && core < 64 {
+			for m.Lanes.Len() < (int(core)+1)*components.LanesPerCore {
+				c := uint16(m.Lanes.Len() / components.LanesPerCore)
+				first := m.AddCoreLanes(c)
+				for slot := range uint16(components.LanesPerCore) {
+					titles[laneTitle(m, int(first+slot))] = first + slot
+				}
+			}
+		}
+		if l, ok := titles[title]; ok {
+			out[tid] = l
+			continue
+		}
+		out[tid] = m.Lanes.Add(m.Symbols.InternString(title), components.Unassigned, components.LaneThread, 0)
+		titles[title] = out[tid]
+	}
+	return out, nil
+}
+
+// producers finds the event behind every dependency: by id, else by the lane
+// and the end time, -1 where there is none.
+func (t *traceReader) producers(lanes map[int]uint16) ([][]int, error) {
+	byID := make(map[uint64]int, len(t.events))
+	type spot struct {
+		lane uint16
+		end  uint64
+	}
+	byEnd := map[spot]int{}
+	for i := range t.events {
+		e := &t.events[i]
+		if old, ok := byID[e.id]; ok {
+			return nil, fmt.Errorf("byte %d: bir_id %d was at byte %d already", e.offset, e.id, t.events[old].offset)
+		}
+		byID[e.id] = i
+		byEnd[spot{lanes[e.tid], e.start + e.dur}] = i
+	}
+	out := make([][]int, len(t.events))
+	for i := range t.events {
+		e := &t.events[i]
+		for _, d := range e.deps {
+			p, ok := -1, false
+			if d.hasID {
+				if p, ok = byID[d.id]; !ok {
+					return nil, fmt.Errorf("byte %d: a dependency on bir_id %d, which no event has", e.offset, d.id)
+				}
+			} else {
+				lane := lanes[e.tid]
+				if d.engine >= 0 {
+					lane = uint16(d.engine)
+				}
+				if p, ok = byEnd[spot{lane, d.end}]; !ok || p == i {
+					p = -1
+					t.noOwner++
+				}
+			}
+			out[i] = append(out[i], p)
+		}
+	}
+	return out, nil
+}
+
+// order returns the events in program order.
+func (t *traceReader) order(producers [][]int) ([]int, error) {
+	order := make([]int, len(t.events))
+	for i := range order {
+		order[i] = i
+	}
+	byID := sorted(order, func(a, b int) bool { return t.events[a].id < t.events[b].id })
+	if t.sound(byID, producers) {
+		return byID, nil
+	}
+	byStart := sorted(order, func(a, b int) bool { return t.events[a].start < t.events[b].start })
+	if t.sound(byStart, producers) {
+		return byStart, nil
+	}
+	return t.topological(byStart, producers)
+}
+
+// sound tells whether an order keeps lanes in the order of their starts and
+// producers before consumers.
+func (t *traceReader) sound(order []int, producers [][]int) bool {
+	pos := make([]int, len(order))
+	last := map[int]uint64{}
+	for n, i := range order {
+		pos[i] = n
+		e := &t.events[i]
+		if e.start < last[e.tid] {
+			return false
+		}
+		last[e.tid] = e.start
+	}
+	for i, ps := range producers {
+		for _, p := range ps {
+			if p >= 0 && pos[p] >= pos[i] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// topological takes events by the given order but never before their
+// producers.
+func (t *traceReader) topological(order []int, producers [][]int) ([]int, error) {
+	waits := make([]int, len(order))
+	for i, ps := range producers {
+		for _, p := range ps {
+			if p >= 0 {
+				waits[i]++
+			}
+		}
+	}
+	next := make([][]uint32, len(order))
+	for i, ps := range producers {
+		for _, p := range ps {
+			if p >= 0 {
+				next[p] = append(next[p], uint32(i))
+			}
+		}
+	}
+	rank := make([]int, len(order))
+	for n, i := range order {
+		rank[i] = n
+	}
+	var ready rankHeap
+	ready.rank = rank
+	for _, i := range order {
+		if waits[i] == 0 {
+			ready.push(i)
+		}
+	}
+	out := make([]int, 0, len(order))
+	for len(ready.items) > 0 {
+		i := ready.pop()
+		out = append(out, i)
+		for _, c := range next[i] {
+			if waits[c]--; waits[c] == 0 {
+				ready.push(int(c))
+			}
+		}
+	}
+	if len(out) < len(order) {
+		for _, i := range order {
+			if waits[i] > 0 {
+				return nil, fmt.Errorf("byte %d: event %q depends on itself by way of others", t.events[i].offset, t.events[i].name)
+			}
+		}
+	}
+	return out, nil
+}

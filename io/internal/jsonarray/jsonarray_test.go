@@ -1,0 +1,73 @@
+package jsonarray
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func walk(text, key string) (elems []string, rest []string, err error) {
+	err = New(strings.NewReader(text)).Each(key, func(b []byte, off int64) error {
+		if !strings.HasPrefix(text[off:], string(b)) {
+			panic("the offset is not that of the element")
+		}
+		elems = append(elems, string(b))
+		return nil
+	}, func(k string, b []byte) error { rest = append(rest, k+"="+string(b)); return nil })
+	return elems, rest, err
+}
+
+func TestEach(t *testing.T) {
+	for _, c := range []struct{ in, elems, rest, err string }{
+		{`[]`, ``, ``, ``},
+		{` [ 1 , "a]" ,{"x":[1,2]} ] `, `1|"a]"|{"x":[1,2]}`, ``, ``},
+		{`{"a":1,"ev":[{"s":"\"}"},2],"z":{"q":[]}}`, `{"s":"\"}"}|2`, `a=1|z={"q":[]}`, ``},
+		{`{}`, ``, ``, ``},
+		{`{"ev":null}`, ``, `ev=null`, ``},
+		{`[1,2`, `1|2`, ``, `byte 4: the input ends`},
+		{`[1,]`, `1`, ``, `byte 3: an element is missing`},
+		{`[1 2]`, `1`, ``, `byte 3`},
+		{`[1]x`, `1`, ``, `byte 3: 'x' after`},
+		{`7`, ``, ``, `byte 0`},
+		{``, ``, ``, `byte 0: the input ends`},
+		{`{"a" 1}`, ``, ``, `colon`},
+		{`["` + "\\", ``, ``, `ends too early`},
+		{strings.Repeat(`[`, 300), ``, ``, `nested deeper`},
+	} {
+		elems, rest, err := walk(c.in, "ev")
+		if got := strings.Join(elems, "|"); got != c.elems {
+			t.Errorf("%.40s: elements %s, want %s", c.in, got, c.elems)
+		}
+		if got := strings.Join(rest, "|"); got != c.rest {
+			t.Errorf("%.40s: rest %s, want %s", c.in, got, c.rest)
+		}
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%.40s: error %v, want %q", c.in, err, c.err)
+		}
+	}
+}
+
+// Whatever is valid JSON with an array at the top is split as encoding/json
+// splits it.
+func FuzzEach(f *testing.F) {
+	f.Add(`[1,{"a":"]"},[2,[3]],"x\"y"]`)
+	f.Add(`{"traceEvents":[{}],"b":[1]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		elems, _, err := walk(text, "traceEvents")
+		var want []json.RawMessage
+		if json.Unmarshal([]byte(text), &want) != nil || want == nil {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if len(elems) != len(want) {
+			t.Fatalf("%q: %d elements, want %d", text, len(elems), len(want))
+		}
+		for i := range want {
+			if elems[i] != string(want[i]) {
+				t.Fatalf("%q: element %d is %q, want %q", text, i, elems[i], want[i])
+			}
+		}
+	})
+}
