@@ -25,11 +25,18 @@ type (
 	Extracted = tarball.Extracted
 )
 
+// Regular is the kind of a member that is a file.
+const Regular = tarball.Regular
+
 // DefaultLimits are generous to traces and not to bombs.
 var DefaultLimits = tarball.DefaultLimits
 
 // ErrLimit is wrapped by errors that say a limit was passed.
 var ErrLimit = tarball.ErrLimit
+
+// ErrFileExists is wrapped by the error about a file that extraction would
+// have to replace.
+var ErrFileExists = tarball.ErrFileExists
 
 // NewReader reads a package, gzipped or a plain tar, from a stream. See
 // tarball.Reader for what is checked.
@@ -69,6 +76,11 @@ func ListFile(ctx context.Context, path string, lim Limits) ([]Entry, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return out, nil
+}
+
+// Extract writes the members of r below dir, all or nothing.
+func Extract(r *Reader, dir string, opt ExtractOptions) ([]Extracted, error) {
+	return tarball.Extract(r, dir, opt)
 }
 
 // Unpack extracts the package in r below dir, all or nothing.

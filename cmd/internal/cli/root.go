@@ -62,6 +62,9 @@ func commands() []*cobra.Command {
 		newRunCommand(),
 		newMachineCommand(),
 		newPassesCommand(),
+		newPackCommand(),
+		newUnpackCommand(),
+		newNEFFCommand(),
 		newVersionCommand(),
 	}
 }

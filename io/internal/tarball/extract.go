@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,12 +20,17 @@ type ExtractOptions struct {
 	// Flat drops the folders of the names: every file lands in the folder
 	// itself. Names that are absolute or climb out are then usable.
 	Flat bool
-	// Want selects members by name; nil takes all. What is not wanted is
-	// still read to its end and checked.
-	Want func(name string) bool
+	// Names selects members by name, written as stored or as SafeName
+	// gives it; empty takes all. What is not wanted is still read to its
+	// end and checked. A name that no member has is an error.
+	Names []string
 	// Progress is told how many bytes were extracted since its last call.
 	Progress func(n int64)
 }
+
+// ErrFileExists is wrapped by the error about a file that Extract would have to
+// replace.
+var ErrFileExists = errors.New("file exists")
 
 // Extracted is one file that Extract wrote.
 type Extracted struct {
@@ -61,7 +67,7 @@ func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err 
 	}
 	defer root.RemoveAll(stage)
 
-	x := extraction{root: root, stage: stage, opt: opt, kind: map[string]Kind{}}
+	x := extraction{root: root, stage: stage, opt: opt, kind: map[string]Kind{}, found: make([]bool, len(opt.Names))}
 	if err := x.unpack(r); err != nil {
 		return nil, err
 	}
@@ -82,6 +88,7 @@ type extraction struct {
 	files []Extracted
 	dirs  []string
 	kind  map[string]Kind // by path: every file, every folder on the way
+	found []bool          // which of opt.Names were there
 }
 
 // unpack reads the archive to its end into the temporary folder.
@@ -90,12 +97,12 @@ func (x *extraction) unpack(r *Reader) error {
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return x.missing()
 		}
 		if err != nil {
 			return err
 		}
-		if x.opt.Want != nil && !x.opt.Want(e.Name) {
+		if !x.wanted(e.Name) {
 			continue
 		}
 		name, skip, err := x.target(e)
@@ -110,6 +117,30 @@ func (x *extraction) unpack(r *Reader) error {
 		}
 		x.files = append(x.files, Extracted{Name: e.Name, Path: name, Size: e.Size})
 	}
+}
+
+func (x *extraction) wanted(name string) bool {
+	if len(x.opt.Names) == 0 {
+		return true
+	}
+	i := slices.Index(x.opt.Names, name)
+	if clean, err := SafeName(name); i < 0 && err == nil {
+		i = slices.Index(x.opt.Names, clean)
+	}
+	if i < 0 {
+		return false
+	}
+	x.found[i] = true
+	return true
+}
+
+func (x *extraction) missing() error {
+	for i, ok := range x.found {
+		if !ok && !slices.Contains(x.opt.Names[:i], x.opt.Names[i]) {
+			return fmt.Errorf("no member is named %q", x.opt.Names[i])
+		}
+	}
+	return nil
 }
 
 // target checks a member and returns the path it will have. skip is set for
@@ -205,7 +236,7 @@ func (x *extraction) place() (err error) {
 	if !x.opt.Overwrite {
 		for _, f := range x.files {
 			if _, err := x.root.Lstat(f.Path); err == nil {
-				return fmt.Errorf("%s exists", f.Path)
+				return fmt.Errorf("%s: %w", f.Path, ErrFileExists)
 			} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
 				return err
 			}

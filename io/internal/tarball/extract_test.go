@@ -3,6 +3,7 @@ package tarball
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ func TestExtract(t *testing.T) {
 	}
 	// Again: refused as a whole, even though only one of the files exists.
 	os.RemoveAll(filepath.Join(dir, "d"))
-	if _, err := extract(t, data, dir, ExtractOptions{}); err == nil || !strings.Contains(err.Error(), "a exists") {
+	if _, err := extract(t, data, dir, ExtractOptions{}); err == nil || !errors.Is(err, ErrFileExists) || !strings.Contains(err.Error(), "a: file exists") {
 		t.Error(err)
 	}
 	if s := tree(t, dir); s != "a=1" {
@@ -69,10 +70,20 @@ func TestExtract(t *testing.T) {
 		t.Error(err)
 	}
 	flat := t.TempDir()
-	if _, err := extract(t, data, flat, ExtractOptions{Flat: true, Want: func(n string) bool { return n != "./a" }}); err != nil {
+	if _, err := extract(t, data, flat, ExtractOptions{Flat: true, Names: []string{"d/e/f", "d/g", "d/g"}}); err != nil {
 		t.Error(err)
 	}
 	if s := tree(t, flat); s != "f=2 g=" {
+		t.Error(s)
+	}
+	some := t.TempDir()
+	if _, err := extract(t, data, some, ExtractOptions{Names: []string{"d/g", "nope"}}); err == nil || !strings.Contains(err.Error(), `named "nope"`) {
+		t.Error(err)
+	}
+	if _, err := extract(t, data, some, ExtractOptions{Names: []string{"a"}}); err != nil {
+		t.Error(err)
+	}
+	if s := tree(t, some); s != "a=1" {
 		t.Error(s)
 	}
 }
