@@ -413,9 +413,7 @@ func (s *shaper) dma(opcode []byte, use traffic) {
 
 func (s *shaper) dmaType(key string) components.DType {
 	if v, ok := s.ops.Field(key); ok {
-		if d, ok := components.ParseDType(string(v)); ok {
-			return d
-		}
+		return dtypeOf(v)
 	}
 	return components.NoDType
 }

@@ -282,10 +282,7 @@ func (o *Operands) pattern(key, value []byte) bool {
 	p := Pattern{Key: key, DType: components.NoDType}
 	rest := value
 	if at := bytes.IndexByte(rest, '@'); at > 0 {
-		d, ok := components.ParseDType(string(rest[:at]))
-		if ok {
-			p.DType = d
-		}
+		p.DType = dtypeOf(rest[:at])
 		rest = rest[at+1:]
 		if !bytes.HasPrefix(rest, []byte("0x")) {
 			return false
@@ -311,6 +308,25 @@ func (o *Operands) pattern(key, value []byte) bool {
 	}
 	o.Patterns = append(o.Patterns, p)
 	return true
+}
+
+// dtypeOf returns the type of the given name, NoDType for an unknown one. The
+// common ones are looked up without making a string.
+func dtypeOf(name []byte) components.DType {
+	switch string(name) {
+	case "fp32":
+		return components.Float32
+	case "bfloat16":
+		return components.BFloat16
+	case "fp16":
+		return components.Float16
+	case "int32":
+		return components.Int32
+	case "uint32":
+		return components.Uint32
+	}
+	d, _ := components.ParseDType(string(name))
+	return d
 }
 
 // lists reads "[steps][counts]" to its end.
