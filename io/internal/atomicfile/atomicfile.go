@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,16 +58,36 @@ func Create(path string) (*File, error) {
 			continue
 		}
 		if err != nil {
-			// The temporary name would only puzzle the reader.
-			var pe *fs.PathError
-			if errors.As(err, &pe) {
-				err = pe.Err
-			}
-			return nil, fmt.Errorf("create %s: %w", path, err)
+			return nil, fmt.Errorf("create %s: %w", path, unnamed(err))
 		}
 		return &File{File: f, path: path}, nil
 	}
 	return nil, fmt.Errorf("create %s: no free temporary name in its folder", path)
+}
+
+// Write writes to the file; an error names the file as the caller does.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	if err != nil {
+		err = fmt.Errorf("write %s: %w", f.path, unnamed(err))
+	}
+	return n, err
+}
+
+// ReadFrom keeps io.Copy to Write.
+func (f *File) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{f}, r)
+}
+
+// WriteString is Write of a string.
+func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
+
+// unnamed drops the temporary name, which would only puzzle the reader.
+func unnamed(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
 }
 
 // Commit flushes the file to the disk, closes it and gives it its name. On an
@@ -89,7 +110,7 @@ func (f *File) Commit() error {
 	}
 	if err != nil {
 		os.Remove(tmp)
-		return fmt.Errorf("write %s: %w", f.path, err)
+		return fmt.Errorf("write %s: %w", f.path, unnamed(err))
 	}
 	return nil
 }

@@ -204,7 +204,10 @@ func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
 		k, err := r.Read(buf)
 		if k > 0 {
 			if _, werr := f.Write(buf[:k]); werr != nil {
-				return fmt.Errorf("member %q: %w", e.Name, werr)
+				if pe, ok := errors.AsType[*fs.PathError](werr); ok {
+					werr = pe.Err // without the temporary name
+				}
+				return fmt.Errorf("member %q: write: %w", e.Name, werr)
 			}
 			n += int64(k)
 			if x.opt.Progress != nil {
