@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 
@@ -199,7 +200,7 @@ func (w *worker) element(c *chunk, text []byte, offset int64) error {
 	case secQueues:
 		w.queue(obj)
 	case secWarnings:
-		w.out.notes = append(w.out.notes, components.Note{Code: "profiler-warning", Text: "the profiler says: " + cut(string(bytes.ToValidUTF8(v.GetStringBytes("message"), replacement)), 300), Count: 1})
+		w.out.notes = append(w.out.notes, components.Note{Code: "profiler-warning", Text: "the profiler says: " + cut(string(valid(v.GetStringBytes("message"))), 300), Count: 1})
 	default:
 		w.attributes(c, obj)
 	}
@@ -236,11 +237,17 @@ func (w *worker) word(b []byte) uint32 {
 
 func (w *worker) keep(b []byte) span {
 	lo := uint32(len(w.out.texts))
-	w.out.texts = append(w.out.texts, bytes.ToValidUTF8(b, replacement)...)
+	w.out.texts = append(w.out.texts, valid(b)...)
 	return span{lo, uint32(len(w.out.texts))}
 }
 
-var replacement = []byte("\uFFFD")
+// valid returns b with invalid UTF-8 replaced; b itself where there is none.
+func valid(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
+}
 
 func (w *worker) fail(format string, args ...any) {
 	if w.err == nil {
@@ -450,7 +457,7 @@ func (w *worker) attributes(c *chunk, obj *fastjson.Object) {
 		var value string
 		switch v.Type() {
 		case fastjson.TypeString:
-			value = string(bytes.ToValidUTF8(v.GetStringBytes(), replacement))
+			value = string(valid(v.GetStringBytes()))
 		case fastjson.TypeNumber:
 			w.num = v.MarshalTo(w.num[:0])
 			if _, err := strconv.ParseFloat(string(w.num), 64); err != nil || !plainNumber(w.num) {
@@ -464,7 +471,7 @@ func (w *worker) attributes(c *chunk, obj *fastjson.Object) {
 		default:
 			return // lists and null
 		}
-		w.out.attrs = append(w.out.attrs, components.Attribute{Key: prefix + string(bytes.ToValidUTF8(key, replacement)), Value: value})
+		w.out.attrs = append(w.out.attrs, components.Attribute{Key: prefix + string(valid(key)), Value: value})
 	})
 }
 

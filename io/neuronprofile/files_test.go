@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -415,6 +416,10 @@ func BenchmarkRead(b *testing.B) {
 		b.Run("jobs="+strconv.Itoa(jobs), func(b *testing.B) {
 			b.SetBytes(int64(len(big)))
 			b.ReportAllocs()
+			var before, after syscall.Rusage
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+				b.Fatal(err)
+			}
 			for b.Loop() {
 				m, err := parse(b, "big", big, jobs)
 				if err != nil {
@@ -423,6 +428,11 @@ func BenchmarkRead(b *testing.B) {
 				b.ReportMetric(float64(m.Bytes())/float64(n), "module-B/instr")
 			}
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "instr/s")
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+				b.Fatal(err)
+			}
+			cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+			b.ReportMetric(float64(len(big))*float64(b.N)/float64(cpu)*1000, "MB/cpu-s")
 		})
 	}
 }

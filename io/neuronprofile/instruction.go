@@ -57,7 +57,7 @@ func (w *worker) instruction(obj *fastjson.Object, offset int64) {
 		case "bir_id":
 			if id := w.str(v); len(w.out.function) == 0 {
 				if colon := bytes.IndexByte(id, ':'); colon > 0 {
-					w.out.function = string(bytes.ToValidUTF8(id[:colon], replacement))
+					w.out.function = string(valid(id[:colon]))
 				}
 			}
 		case "hlo_name":
@@ -98,9 +98,9 @@ func (w *worker) instruction(obj *fastjson.Object, offset int64) {
 	}
 	var known bool
 	if in.engine, known = components.ParseEngine(string(label)); !known {
-		w.note("unknown-engine", "engine "+cut(string(bytes.ToValidUTF8(label, replacement)), 60)+" is none that perfsim knows; its instructions are on lane Unassigned")
+		w.note("unknown-engine", "engine "+cut(string(valid(label)), 60)+" is none that perfsim knows; its instructions are on lane Unassigned")
 	}
-	in.opcode = w.word(bytes.ToValidUTF8(opcode, replacement))
+	in.opcode = w.word(valid(opcode))
 	in.core = w.core
 	w.operands(opcode)
 	w.predecessors()
@@ -120,7 +120,7 @@ func (w *worker) operands(opcode []byte) {
 	ops := &s.ops
 	ParseOperands(w.text, ops)
 	if ops.Odd > 0 {
-		w.note("operand-words", "operand text of "+string(bytes.ToValidUTF8(opcode, replacement))+" holds words that are not of the known language; the text is kept")
+		w.note("operand-words", "operand text of "+string(valid(opcode))+" holds words that are not of the known language; the text is kept")
 	}
 	s.aps, s.dims = out.aps, out.dims
 	if err := s.measure(opcode, w.trans, w.use); err != nil {
@@ -140,7 +140,7 @@ func (w *worker) operands(opcode []byte) {
 	for _, x := range ops.Syncs {
 		row := syncRow{op: x.Op, space: x.Space, id: x.ID, value: x.Value}
 		if len(x.Owner) > 0 {
-			row.owner = w.word(bytes.ToValidUTF8(x.Owner, replacement)) + 1
+			row.owner = w.word(valid(x.Owner)) + 1
 		}
 		out.syncs = append(out.syncs, row)
 		if x.Clear {
@@ -158,7 +158,7 @@ func (w *worker) operands(opcode []byte) {
 	in.syncEnd = uint32(len(out.syncs))
 
 	if fn := function(opcode, ops, w.fn); len(fn) > 0 {
-		in.fn = w.word(bytes.ToValidUTF8(fn, replacement)) + 1
+		in.fn = w.word(valid(fn)) + 1
 	}
 	switch string(opcode) {
 	case "SET_ORDERING_MODE":
@@ -207,7 +207,7 @@ func (w *worker) predecessors() {
 			e := pred{id: w.uint("predecessor id", id, math.MaxUint64)}
 			var ok bool
 			if e.kind, ok = components.ParseEdgeKind(string(p.GetStringBytes("type"))); !ok || e.kind == components.Invalid {
-				w.note("unknown-edge-type", "dependency type "+cut(string(bytes.ToValidUTF8(p.GetStringBytes("type"), replacement)), 60)+" is none that perfsim knows; taken as Ordered")
+				w.note("unknown-edge-type", "dependency type "+cut(string(valid(p.GetStringBytes("type"))), 60)+" is none that perfsim knows; taken as Ordered")
 				e.kind = components.Ordered
 			}
 			w.out.preds = append(w.out.preds, e)

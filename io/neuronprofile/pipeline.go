@@ -35,29 +35,30 @@ type skipped struct {
 // read splits the input, has jobs workers parse the pieces and commits them
 // in the order of the input, so that the result does not depend on jobs.
 func read(ctx context.Context, src *format.Source, jobs int, commit func(*chunk) error) ([]skipped, error) {
+	sp := &splitter{scan: newScanner(src, src.Name)}
+	if jobs == 1 {
+		return readAlone(ctx, sp, commit)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	work := make(chan *chunk, jobs)
 	order := make(chan *chunk, 2*jobs)
 	free := sync.Pool{New: func() any { return &chunk{} }}
-	sp := &splitter{
-		scan: newScanner(src, src.Name),
-		get: func() *chunk {
-			c := free.Get().(*chunk)
-			c.buf, c.ends, c.offs, c.err = c.buf[:0], c.ends[:0], c.offs[:0], nil
-			c.done = make(chan struct{})
-			return c
-		},
-		put: func(c *chunk) error {
-			for _, to := range []chan *chunk{work, order} {
-				select {
-				case to <- c:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+	sp.get = func() *chunk {
+		c := free.Get().(*chunk)
+		c.reset()
+		c.done = make(chan struct{})
+		return c
+	}
+	sp.put = func(c *chunk) error {
+		for _, to := range []chan *chunk{work, order} {
+			select {
+			case to <- c:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-			return nil
-		},
+		}
+		return nil
 	}
 	var splitErr error
 	var wg sync.WaitGroup
@@ -101,6 +102,31 @@ func read(ctx context.Context, src *format.Source, jobs int, commit func(*chunk)
 		err = splitErr
 	}
 	return sp.skipped, err
+}
+
+// readAlone is read for one job: one chunk at a time, no goroutines.
+func readAlone(ctx context.Context, sp *splitter, commit func(*chunk) error) ([]skipped, error) {
+	var w worker
+	var c chunk
+	sp.get = func() *chunk {
+		c.reset()
+		return &c
+	}
+	sp.put = func(c *chunk) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if w.parse(c); c.err != nil {
+			return c.err
+		}
+		return commit(c)
+	}
+	err := sp.file()
+	return sp.skipped, err
+}
+
+func (c *chunk) reset() {
+	c.buf, c.ends, c.offs, c.err = c.buf[:0], c.ends[:0], c.offs[:0], nil
 }
 
 // splitter cuts the input into chunks.
@@ -181,6 +207,7 @@ func (sp *splitter) section(key string) error {
 		s.pos++
 		return nil
 	}
+	where := "section " + key
 	var c *chunk
 	for more := true; more; {
 		if c == nil {
@@ -193,7 +220,7 @@ func (sp *splitter) section(key string) error {
 		if c.buf, err = s.value(c.buf, true); err == nil {
 			c.ends = append(c.ends, len(c.buf))
 			sp.counts[key]++
-			more, err = s.separator(']', "section "+key)
+			more, err = s.separator(']', where)
 		}
 		if err != nil {
 			// What was complete is parsed first: an error in it comes earlier
