@@ -552,13 +552,21 @@ func (a *assembler) block(n int) {
 	m.Functions.EndBlock.Set(f, 1)
 }
 
+// comparePackets orders packets by time; it compares every field, so that the
+// order does not depend on the sorting.
+func comparePackets(x, y packet) int {
+	if x.start != y.start {
+		return cmp.Compare(x.start, y.start)
+	}
+	return cmp.Or(cmp.Compare(x.core, y.core), cmp.Compare(x.engine, y.engine), cmp.Compare(x.queue, y.queue), cmp.Compare(x.id, y.id),
+		cmp.Compare(x.dur, y.dur), cmp.Compare(x.bytes, y.bytes), cmp.Compare(x.read, y.read), cmp.Compare(x.write, y.write), cmp.Compare(x.sem, y.sem))
+}
+
 // measured fills the tables of measurements, sorted by time.
 func (a *assembler) measured(rows map[queueKey]uint16) {
 	m := a.m
 	queues := a.packetQueues(rows)
-	slices.SortStableFunc(a.packets, func(x, y packet) int {
-		return cmp.Or(cmp.Compare(x.start, y.start), cmp.Compare(x.engine, y.engine), cmp.Compare(x.queue, y.queue), cmp.Compare(x.id, y.id))
-	})
+	slices.SortFunc(a.packets, comparePackets)
 	for i := range a.packets {
 		p := &a.packets[i]
 		t := &m.Packets

@@ -46,7 +46,9 @@ func isSequencer(opcode []byte) bool {
 
 // isDMA tells the operations that move data with the DMA engines. They go to
 // the DMA lane of their core, whichever engine issues them.
-func isDMA(opcode []byte) bool { return bytes.HasPrefix(opcode, []byte("DMA_")) }
+func isDMA(opcode []byte) bool {
+	return bytes.HasPrefix(opcode, []byte("DMA_")) || bytes.HasPrefix(opcode, []byte("PSEUDO_DMA_"))
+}
 
 // isDataPath tells the known operations of the engines' data paths.
 func isDataPath(opcode []byte) bool {
@@ -397,6 +399,9 @@ func (s *shaper) dma(opcode []byte, use traffic) {
 	// profile's own packets have that size.
 	if o.dmaBytes = dstBytes; dstBytes == 0 {
 		o.dmaBytes = srcBytes
+	}
+	if o.dmaBytes == 0 { // a form of text we do not know
+		o.dmaBytes = max(use.hbmWrite, use.sbufWrite, use.psumWrite, use.hbmRead, use.sbufRead, use.psumRead)
 	}
 	switch {
 	case srcRow == 0:

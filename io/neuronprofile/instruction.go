@@ -120,7 +120,7 @@ func (w *worker) operands(opcode []byte) {
 	ops := &s.ops
 	ParseOperands(w.text, ops)
 	if ops.Odd > 0 {
-		w.note("operand-words", "operand text of "+string(valid(opcode))+" holds words that are not of the known language; the text is kept")
+		w.note("operand-words", "operand text of "+string(valid(opcode))+" holds words or types that are not of the known language; the text is kept")
 	}
 	s.aps, s.dims = out.aps, out.dims
 	if err := s.measure(opcode, w.trans, w.use); err != nil {

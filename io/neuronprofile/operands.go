@@ -24,7 +24,7 @@ import (
 //	shape    = n "*" n                   rows * columns of the PE array
 //
 // Nothing is lost and nothing is fatal: a token outside the language becomes
-// a word and is counted in Odd.
+// a word and is counted in Odd, like a pattern of a type we do not know.
 type Operands struct {
 	Syncs    []Sync
 	Patterns []Pattern
@@ -281,8 +281,10 @@ func isNameByte(c byte) bool {
 func (o *Operands) pattern(key, value []byte) bool {
 	p := Pattern{Key: key, DType: components.NoDType}
 	rest := value
+	unknown := false
 	if at := bytes.IndexByte(rest, '@'); at > 0 {
 		p.DType = dtypeOf(rest[:at])
+		unknown = p.DType == components.NoDType
 		rest = rest[at+1:]
 		if !bytes.HasPrefix(rest, []byte("0x")) {
 			return false
@@ -305,6 +307,9 @@ func (o *Operands) pattern(key, value []byte) bool {
 	}
 	if open < len(rest) && !o.lists(&p, rest[open:]) {
 		return false
+	}
+	if unknown {
+		o.Odd++
 	}
 	o.Patterns = append(o.Patterns, p)
 	return true

@@ -74,7 +74,7 @@ func TestParseOperands(t *testing.T) {
 		{"dst=0x2002000[1,0,0][128,1,1]", "pattern dst at 0x2002000 [1 0 0] × [128 1 1]\n"},
 		{"src=fp16@0x5600[1, 0, 0][3, 1, 1] 3*128", "pattern src float16 at 0x5600 [1 0 0] × [3 1 1]\narray 3 × 128\n"},
 		{"EXP bias_ptr=fp32@0xc040 scale=1.000000", "pattern bias_ptr float32 at 0xc040\nfield scale = 1.000000\nword EXP\n"},
-		{"src=newtype@0x10[1][2]", "pattern src at 0x10 [1] × [2]\n"},
+		{"src=newtype@0x10[1][2]", "pattern src at 0x10 [1] × [2]\nodd 1\n"},
 		{"src_pattern=[256,262144][4,128]", "pattern src_pattern [256 262144] × [4 128]\n"},
 		{"addr=uint32@0x8005c0365000[1,0][2,1] data=$R[130],$R[131]",
 			"pattern addr uint32 at 0x8005c0365000 [1 0] × [2 1]\nfield data = $R[130],$R[131]\n"},
