@@ -65,15 +65,18 @@ func RulesOf(model string, mach *machine.Machine) Rules {
 		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
 }
 
-// Run places all top-level blocks of the world, in parallel, and fills
-// Events and Blocks.
-func Run(ctx context.Context, w *components.World) error {
+// RulesFor returns the rules by which Run places the world.
+func RulesFor(w *components.World) Rules {
 	model := w.Config.Model
 	if model == cost.Replay && w.Module.Attribute(cost.DocumentedTrace) != "" {
 		model = ReplayDocumented
 	}
-	return RunRules(ctx, w, RulesOf(model, w.Machine))
+	return RulesOf(model, w.Machine)
 }
+
+// Run places all top-level blocks of the world, in parallel, and fills
+// Events and Blocks.
+func Run(ctx context.Context, w *components.World) error { return RunRules(ctx, w, RulesFor(w)) }
 
 // RunRules is Run with rules of the caller's.
 func RunRules(ctx context.Context, w *components.World, rules Rules) error {

@@ -143,7 +143,7 @@ func instruction(r *rand.Rand, o Options, m *components.Module, i, cores int) {
 	case components.OpcodeAllEngineBarrier:
 		flags = components.FlagBarrier
 	}
-	if (e == components.PE || e == components.DVE || e == components.Activation) && r.IntN(2) == 0 {
+	if (e == components.PE || e == components.DVE || e == components.Activation || e == components.Pool && op == components.OpcodeIota) && r.IntN(2) == 0 {
 		in.Banks.Set(i, uint16(r.IntN(1<<16))&uint16(r.IntN(1<<16))&uint16(r.IntN(1<<16)))
 	}
 	in.Opcode.Set(i, op)

@@ -1,0 +1,343 @@
+package attribute
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/place"
+)
+
+// LaneTime is what the time of one lane was, in counted ns. The fields but
+// Instructions add up to the counted makespan.
+type LaneTime struct {
+	Lane         uint16
+	Instructions uint64 // on the lane, loop bodies as often as counted
+	Issue        uint64
+	Stretch      uint64
+	Finish       uint64
+	Idle         [components.NumCauses]uint64
+}
+
+// Busy is the time in which the lane has work.
+func (t *LaneTime) Busy() uint64 { return t.Issue + t.Stretch + t.Finish }
+
+// Waiting is the time in which the lane is idle between two instructions.
+func (t *LaneTime) Waiting() uint64 {
+	var sum uint64
+	for c, v := range t.Idle {
+		if c < int(components.NumEventCauses) {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// Sum is everything: the counted makespan.
+func (t *LaneTime) Sum() uint64 {
+	return t.Busy() + t.Waiting() + t.Idle[components.CauseNotStarted] + t.Idle[components.CauseDrained]
+}
+
+func (t *LaneTime) add(o *LaneTime, times uint64) {
+	t.Instructions += o.Instructions * times
+	t.Issue += o.Issue * times
+	t.Stretch += o.Stretch * times
+	t.Finish += o.Finish * times
+	for c := range t.Idle {
+		t.Idle[c] += o.Idle[c] * times
+	}
+}
+
+// Stall is a wait that repeats: instructions of one opcode and place on one
+// lane, held by the same cause through the same kind of instruction.
+type Stall struct {
+	Lane       uint16
+	Cause      components.Cause
+	Opcode     components.Opcode
+	Where      ecs.Symbol // source line, else HLO name, else none
+	Held       bool       // Holder and HolderLane say who held
+	Holder     components.Opcode
+	HolderLane uint16
+}
+
+// StallSum is what a stall adds up to.
+type StallSum struct {
+	Stall
+	Time    uint64 // counted ns in which the lane was idle
+	Count   uint64 // how often
+	Longest uint64 // ns
+	Example components.InstrID
+}
+
+// LaneReport is the time of all lanes and their waits.
+type LaneReport struct {
+	Span   uint64 // the counted makespan: what every lane's time adds up to
+	Lanes  []LaneTime
+	Stalls []StallSum // by time, longest first
+}
+
+// Options say what is counted.
+type Options struct {
+	// Trips counts loop bodies as often as they run.
+	Trips bool
+	// Window, where not nil, restricts to a part of the time of each block.
+	Window *Window
+	// Block, where not negative, restricts to one top-level block.
+	Block int
+}
+
+// blocks returns the top-level blocks that o asks for and how often each
+// counts.
+func (o Options) blocks(m *components.Module) (rows []int, times []uint64) {
+	for _, row := range m.TopBlocks() {
+		if o.Block >= 0 && row != o.Block {
+			continue
+		}
+		rows = append(rows, row)
+		runs := uint64(1)
+		if o.Block < 0 {
+			runs = m.Functions.Runs.At(int(m.Blocks.Function.At(row)))
+		}
+		times = append(times, runs)
+	}
+	return rows, times
+}
+
+// Lanes accounts for the time of every lane.
+func Lanes(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution, o Options) (*LaneReport, error) {
+	m := w.Module
+	rows, times := o.blocks(m)
+	parts := make([]*laneWalk, len(rows))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for n, row := range rows {
+		g.Go(func() error {
+			b := newBlock(w, rules, a.Run, row)
+			parts[n] = newLaneWalk(b, a, newScale(b, o.Trips, o.Window), o.Trips)
+			return parts[n].walk(ctx)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	r := &LaneReport{Lanes: make([]LaneTime, m.Lanes.Len())}
+	for l := range r.Lanes {
+		r.Lanes[l].Lane = uint16(l)
+	}
+	stalls := map[Stall]*StallSum{}
+	for n, p := range parts {
+		r.Span += p.scale.between(0, p.span) * times[n]
+		for l := range p.lanes {
+			r.Lanes[l].add(&p.lanes[l], times[n])
+		}
+		for key, s := range p.stalls {
+			t := stalls[key]
+			if t == nil {
+				t = &StallSum{Stall: key, Example: s.Example}
+				stalls[key] = t
+			}
+			t.Time += s.Time * times[n]
+			t.Count += s.Count * times[n]
+			if s.Longest > t.Longest || s.Longest == t.Longest && s.Example < t.Example {
+				t.Longest, t.Example = s.Longest, s.Example
+			}
+		}
+	}
+	for _, s := range stalls {
+		r.Stalls = append(r.Stalls, *s)
+	}
+	slices.SortFunc(r.Stalls, func(a, b StallSum) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Example, b.Example),
+			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.HolderLane, b.HolderLane), cmp.Compare(a.Where, b.Where))
+	})
+	return r, nil
+}
+
+// cursor is how far a lane's time is accounted for.
+type cursor struct {
+	at      uint64 // everything before is accounted for
+	leave   uint64 // until then an instruction keeps the lane
+	end     uint64 // until then a result is outstanding
+	stretch uint64 // of the instruction that keeps the lane
+	started bool
+}
+
+// laneWalk accounts for the lanes of one block.
+type laneWalk struct {
+	*block
+	a      *components.Attribution
+	scale  *scale
+	trips  []tripRange
+	tripAt int
+
+	lanes   []LaneTime
+	cursors []cursor
+	stalls  map[Stall]*StallSum
+}
+
+func newLaneWalk(b *block, a *components.Attribution, s *scale, trips bool) *laneWalk {
+	w := &laneWalk{block: b, a: a, scale: s, lanes: make([]LaneTime, b.m.Lanes.Len()), cursors: make([]cursor, b.m.Lanes.Len()),
+		stalls: map[Stall]*StallSum{}}
+	if trips {
+		w.trips = tripRanges(b)
+	}
+	return w
+}
+
+func (w *laneWalk) walk(ctx context.Context) error {
+	shuffled := w.outOfOrder()
+	rows := make([][]uint32, len(shuffled))
+	for i := w.first; i < w.end; i++ {
+		if i%cancelEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if w.loop(i) {
+			continue
+		}
+		if l := w.lane[i]; shuffled[l] {
+			rows[l] = append(rows[l], i)
+			continue
+		}
+		w.event(i)
+	}
+	for _, r := range rows {
+		slices.SortStableFunc(r, func(x, y uint32) int {
+			a, _ := w.spanOf(x)
+			b, _ := w.spanOf(y)
+			return cmp.Compare(a, b)
+		})
+		w.tripAt = 0
+		for _, i := range r {
+			w.event(i)
+		}
+	}
+	for l := range w.cursors {
+		c, t := &w.cursors[l], &w.lanes[l]
+		if !c.started {
+			t.Idle[components.CauseNotStarted] = w.scale.between(0, w.span)
+			continue
+		}
+		w.busy(t, c, w.span)
+		t.Idle[components.CauseDrained] += w.scale.between(c.at, w.span)
+	}
+	return nil
+}
+
+// outOfOrder tells for every lane whether its instructions start in another
+// order than that of the program: barriers may, and models may let them.
+func (w *laneWalk) outOfOrder() []bool {
+	last := make([]uint64, w.m.Lanes.Len())
+	out := make([]bool, len(last))
+	for i := w.first; i < w.end; i++ {
+		if w.loop(i) {
+			continue
+		}
+		s, _ := w.spanOf(i)
+		if l := w.lane[i]; s < last[l] {
+			out[l] = true
+		} else {
+			last[l] = s
+		}
+	}
+	return out
+}
+
+// busy accounts for the work at hand up to time t.
+func (w *laneWalk) busy(t *LaneTime, c *cursor, until uint64) {
+	if stop := min(c.leave, until); stop > c.at {
+		x := w.scale.between(c.at, stop)
+		// The excess of an instruction's duration is the end of it.
+		from := max(c.at, c.leave-min(c.leave, c.stretch))
+		s := w.scale.between(from, stop)
+		t.Issue += x - s
+		t.Stretch += s
+		c.at = stop
+	}
+	if stop := min(c.end, until); stop > c.at {
+		t.Finish += w.scale.between(c.at, stop)
+		c.at = stop
+	}
+}
+
+// event accounts for the time up to the start of i and takes up its work.
+func (w *laneWalk) event(i uint32) {
+	l := w.lane[i]
+	c, t := &w.cursors[l], &w.lanes[l]
+	start, end := w.spanOf(i)
+	weight := uint64(1)
+	if w.trips != nil {
+		weight = w.tripsOf(i)
+	}
+	t.Instructions += weight
+	if !c.started {
+		c.started = true
+		t.Idle[components.CauseNotStarted] += w.scale.between(0, start)
+		c.at = start
+	}
+	w.busy(t, c, start)
+	if start > c.at {
+		w.idle(t, i, c.at, start, weight)
+		c.at = start
+	}
+	occ := w.occupancy(i)
+	if start+occ > c.leave {
+		c.leave = start + occ
+		c.stretch = 0
+		if d := end - start; d > uint64(w.lat[i]) {
+			c.stretch = min(d-uint64(w.lat[i]), occ)
+		}
+	}
+	c.end = max(c.end, end)
+}
+
+// idle accounts for a wait of i: up to where its binding constraint let go
+// that is the cause, behind it the model.
+func (w *laneWalk) idle(t *LaneTime, i uint32, from, start, weight uint64) {
+	released := start
+	if w.a.Gap.Len() > 0 {
+		released = start - w.a.Gap.At(int(i))
+	}
+	released = max(released, from)
+	cause := w.a.Cause.At(int(i))
+	if x := w.scale.between(from, released); x > 0 {
+		t.Idle[cause] += x
+		w.stall(i, cause, x, released-from, weight)
+	}
+	if x := w.scale.between(released, start); x > 0 {
+		cause = w.a.GapCause(w.m, components.InstrID(i))
+		t.Idle[cause] += x
+		w.stall(i, cause, x, start-released, weight)
+	}
+}
+
+func (w *laneWalk) stall(i uint32, cause components.Cause, counted, ns, weight uint64) {
+	key := Stall{Lane: w.lane[i], Cause: cause, Opcode: w.m.Instr.Opcode.At(int(i)), Where: Where(w.m, components.InstrID(i))}
+	if p := w.a.Pred.At(int(i)); p != components.NoInstr {
+		key.Held, key.Holder, key.HolderLane = true, w.m.Instr.Opcode.At(int(p)), w.lane[p]
+	}
+	s := w.stalls[key]
+	if s == nil {
+		s = &StallSum{Stall: key, Example: components.InstrID(i)}
+		w.stalls[key] = s
+	}
+	s.Time += counted
+	s.Count += weight
+	if ns > s.Longest {
+		s.Longest, s.Example = ns, components.InstrID(i)
+	}
+}
+
+// Where returns the place in the user's program that instruction i comes
+// from: its source line, else the name of its HLO instruction, else none.
+func Where(m *components.Module, i components.InstrID) ecs.Symbol {
+	if s := m.Instr.Source.Get(int(i)); s != 0 {
+		return s
+	}
+	return m.Instr.HLO.Get(int(i))
+}

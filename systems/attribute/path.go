@@ -1,0 +1,294 @@
+package attribute
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/place"
+)
+
+// Step is one instruction on the critical path of a block: from From to
+// Until the time of the block is its own. Then it lets the next step go; Via
+// is the constraint, and Gap the time the model takes behind it, which
+// belongs to nobody else. The last step's Via is CauseStart and its Until the
+// makespan.
+type Step struct {
+	Instr components.InstrID
+	From  uint64
+	Until uint64
+	Via   components.Cause
+	Gap   uint64
+	// Trips is how often the step runs, 1 where loop bodies count once.
+	Trips uint64
+	// Counted and CountedGap are the two stretches as counted time.
+	Counted, CountedGap uint64
+}
+
+// Path is the critical path of one block: the steps, in time order, tile the
+// time from Lead to the makespan.
+type Path struct {
+	Block int // row of the block table
+	Times uint64
+	Steps []components.InstrID
+	// Lead is the time before the first step: 0 where the model's rules
+	// explain all starts.
+	Lead uint64
+
+	b     *block
+	a     *components.Attribution
+	scale *scale
+	trips []tripRange
+}
+
+// CriticalPath follows the binding constraints of every block that o asks for
+// from the instruction that ends last back to the start. Of several that end
+// last the first in program order is taken.
+func CriticalPath(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution, o Options) ([]*Path, error) {
+	rows, times := o.blocks(w.Module)
+	out := make([]*Path, len(rows))
+	for n, row := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		b := newBlock(w, rules, a.Run, row)
+		p := &Path{Block: row, Times: times[n], b: b, a: a, scale: newScale(b, o.Trips, o.Window)}
+		if o.Trips {
+			p.trips = tripRanges(b)
+		}
+		p.follow()
+		out[n] = p
+	}
+	return out, nil
+}
+
+func (p *Path) follow() {
+	last := components.NoInstr
+	for i := p.b.first; i < p.b.end; i++ {
+		if p.b.loop(i) {
+			continue
+		}
+		if _, end := p.b.spanOf(i); end == p.b.span {
+			last = components.InstrID(i)
+			break
+		}
+	}
+	for i := last; i != components.NoInstr; i = p.a.Pred.At(int(i)) {
+		p.Steps = append(p.Steps, i)
+	}
+	slices.Reverse(p.Steps)
+	if len(p.Steps) > 0 {
+		p.Lead, _ = p.b.spanOf(uint32(p.Steps[0]))
+	} else {
+		p.Lead = p.b.span
+	}
+}
+
+// Span returns the makespan of the block, loop bodies placed once, and as
+// counted time.
+func (p *Path) Span() (ns, counted uint64) { return p.b.span, p.scale.between(0, p.b.span) }
+
+// CountedLead returns the counted time before the first step.
+func (p *Path) CountedLead() uint64 { return p.scale.between(0, p.Lead) }
+
+// Visit calls f with every step, in time order.
+func (p *Path) Visit(f func(Step)) {
+	at := 0
+	for n, i := range p.Steps {
+		s := Step{Instr: i, Until: p.b.span, Trips: 1}
+		s.From, _ = p.b.spanOf(uint32(i))
+		if n+1 < len(p.Steps) {
+			next := p.Steps[n+1]
+			s.Via = p.a.Cause.At(int(next))
+			start, _ := p.b.spanOf(uint32(next))
+			if p.a.Gap.Len() > 0 {
+				s.Gap = p.a.Gap.At(int(next))
+			}
+			s.Until = start - s.Gap
+		}
+		if p.trips != nil {
+			s.Trips = tripsAt(p.trips, &at, uint32(i))
+		}
+		s.Counted = p.scale.between(s.From, s.Until)
+		s.CountedGap = p.scale.between(s.Until, s.Until+s.Gap)
+		f(s)
+	}
+}
+
+// GapCause names the delay behind step n of the path.
+func (p *Path) GapCause(n int) components.Cause {
+	if n+1 >= len(p.Steps) {
+		return components.CauseModel
+	}
+	return p.a.GapCause(p.b.m, p.Steps[n+1])
+}
+
+// Class sorts the time of the critical path by what would have to be better.
+type Class uint8
+
+// The classes.
+const (
+	ClassCompute Class = iota // an engine works at its issue rate
+	ClassMemory               // a DMA transfer, or a wait for its ring
+	ClassComm                 // a collective
+	ClassLatency              // a result is waited for that the engine no longer works on
+	ClassAnti                 // a buffer is still being read
+	ClassSync                 // barriers, ordering, sequencer instructions, the model's delays
+	NumClasses
+)
+
+var classNames = [NumClasses]string{"compute", "memory", "communication", "latency", "anti-dependency", "sync"}
+
+// String returns the name of the class.
+func (c Class) String() string {
+	if c < NumClasses {
+		return classNames[c]
+	}
+	return "sync"
+}
+
+// Pattern is what steps of the critical path have in common when they are
+// the same work done again.
+type Pattern struct {
+	Lane   uint16
+	Opcode components.Opcode
+	Where  ecs.Symbol
+	Via    components.Cause
+}
+
+// PatternSum is what the steps of a pattern add up to.
+type PatternSum struct {
+	Pattern
+	Time    uint64 // counted ns, gaps excluded
+	Count   uint64
+	Example components.InstrID // the longest, the first of equals
+	longest uint64
+}
+
+// PathReport is what the critical path is made of, in counted ns.
+type PathReport struct {
+	Span  uint64 // all of it: the counted makespan
+	Steps uint64 // how many, as counted
+	// Lead is before the first step; Gaps are the delays behind binding
+	// constraints, by cause. With the classes they add up to Span.
+	Lead     uint64
+	Gaps     [components.NumCauses]uint64
+	Classes  [NumClasses]uint64 // leads and gaps included
+	Lanes    []uint64           // by lane
+	Opcodes  []uint64           // by opcode
+	Via      [components.NumCauses]uint64
+	Hops     [components.NumCauses]uint64 // how often
+	Where    []WhereSum                   // by place in the program, longest first
+	Patterns []PatternSum                 // longest first
+}
+
+// WhereSum is the time of the steps from one place.
+type WhereSum struct {
+	Where   ecs.Symbol
+	Time    uint64
+	Count   uint64
+	Example components.InstrID
+}
+
+// Report adds up the critical paths of blocks.
+func Report(m *components.Module, paths []*Path) *PathReport {
+	r := &PathReport{Lanes: make([]uint64, m.Lanes.Len()), Opcodes: make([]uint64, m.NumOpcodes())}
+	patterns := map[Pattern]*PatternSum{}
+	places := map[ecs.Symbol]*WhereSum{}
+	for _, p := range paths {
+		_, span := p.Span()
+		r.Span += span * p.Times
+		lead := p.CountedLead() * p.Times
+		r.Lead += lead
+		r.Classes[ClassSync] += lead
+		n := 0
+		p.Visit(func(s Step) {
+			r.step(m, p, n, s)
+			n++
+			key := Pattern{m.Instr.Lane.At(int(s.Instr)), m.Instr.Opcode.At(int(s.Instr)), Where(m, s.Instr), s.Via}
+			t := patterns[key]
+			if t == nil {
+				t = &PatternSum{Pattern: key, Example: s.Instr}
+				patterns[key] = t
+			}
+			t.Time += s.Counted * p.Times
+			t.Count += s.Trips * p.Times
+			if d := s.Until - s.From; d > t.longest {
+				t.longest, t.Example = d, s.Instr
+			}
+			u := places[key.Where]
+			if u == nil {
+				u = &WhereSum{Where: key.Where, Example: s.Instr}
+				places[key.Where] = u
+			}
+			u.Time += s.Counted * p.Times
+			u.Count += s.Trips * p.Times
+		})
+	}
+	for _, t := range patterns {
+		r.Patterns = append(r.Patterns, *t)
+	}
+	slices.SortFunc(r.Patterns, func(a, b PatternSum) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Example, b.Example), cmp.Compare(a.Via, b.Via))
+	})
+	for _, u := range places {
+		r.Where = append(r.Where, *u)
+	}
+	slices.SortFunc(r.Where, func(a, b WhereSum) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Example, b.Example))
+	})
+	return r
+}
+
+func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
+	i := int(s.Instr)
+	time, gap := s.Counted*p.Times, s.CountedGap*p.Times
+	r.Steps += s.Trips * p.Times
+	r.Lanes[m.Instr.Lane.At(i)] += time
+	r.Opcodes[m.Instr.Opcode.At(i)] += time
+	r.Via[s.Via] += time
+	r.Hops[s.Via] += s.Trips * p.Times
+	if gap > 0 {
+		c := p.GapCause(n)
+		r.Gaps[c] += gap
+		if c == components.CauseTransfer {
+			r.Classes[ClassMemory] += gap
+		} else {
+			r.Classes[ClassSync] += gap
+		}
+	}
+	class := stepClass(m, s)
+	if class == ClassCompute && s.Via != components.CauseLane {
+		// Beyond its issue interval an engine only waits for its own pipeline.
+		leave := s.From + p.b.occupancy(uint32(s.Instr))
+		work := p.scale.between(s.From, min(leave, s.Until)) * p.Times
+		r.Classes[ClassCompute] += work
+		r.Classes[ClassLatency] += time - work
+		return
+	}
+	r.Classes[class] += time
+}
+
+// stepClass is the class of a step's time, ClassCompute standing for both
+// compute and latency.
+func stepClass(m *components.Module, s Step) Class {
+	i := int(s.Instr)
+	flags := m.Instr.Flags.At(i)
+	lane := int(m.Instr.Lane.At(i))
+	kind := m.Lanes.Kind.At(lane)
+	switch {
+	case s.Via == components.CauseAnti:
+		return ClassAnti
+	case flags&components.FlagCollective != 0 || kind == components.LaneStream:
+		return ClassComm
+	case s.Via == components.CauseRing || flags&components.FlagTrigger != 0 || kind == components.LaneDMAQueue:
+		return ClassMemory
+	case kind == components.LaneEngine && m.Lanes.Engine.At(lane) == components.DMA:
+		return ClassMemory
+	case s.Via == components.CauseBarrier || flags&(components.FlagBarrier|components.FlagSequencer) != 0 || s.Via == components.CauseOrdered:
+		return ClassSync
+	}
+	return ClassCompute
+}

@@ -1,0 +1,217 @@
+package attribute
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/place"
+)
+
+// Slack returns for every instruction by how many ns its start could slip,
+// everything else following by the rules, before its block ends later.
+//
+// Lanes stay in program order: an instruction that slips delays the ones
+// behind it on its lane, the next users of its PSUM banks, coupled engines
+// and full rings, and all of that counts. So the slack is exact in the
+// reference model, for one instruction at a time: two instructions on one
+// path share theirs. Durations are taken as they are. Where they depend on
+// the time (collectives that share bandwidth, a clock governor) or where a
+// model starts instructions otherwise than lanes and dependencies say, it is
+// an estimate; what held an instruction is then taken to go on holding it as
+// long.
+func Slack(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution) ([]uint64, error) {
+	late := make([]uint64, w.Module.Instr.Len())
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for _, row := range w.Module.TopBlocks() {
+		g.Go(func() error {
+			s := newSlacker(newBlock(w, rules, a.Run, row), a, late)
+			return s.walk(ctx)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return late, nil
+}
+
+const never = ^uint64(0)
+
+// slacker walks a block backwards. For every resource it keeps the latest
+// time at which those that wait for its present owner need it.
+type slacker struct {
+	*block
+	a    *components.Attribution
+	late []uint64 // latest start; turned into slack as the walk passes
+
+	free  []uint64
+	banks []uint64
+	psum  []uint64
+	rings map[uint16][]uint64
+	// ready is the latest time at which the inputs of a collective are needed
+	// by ordered edges.
+	ready map[uint32]uint64
+}
+
+func newSlacker(b *block, a *components.Attribution, late []uint64) *slacker {
+	s := &slacker{block: b, a: a, late: late, free: nevers(b.m.Lanes.Len()), banks: nevers(bankSlots(b.m)), psum: nevers(b.m.Lanes.Len()),
+		rings: map[uint16][]uint64{}, ready: map[uint32]uint64{}}
+	for i := b.first; i < b.end; i++ {
+		late[i] = never
+	}
+	return s
+}
+
+func nevers(n int) []uint64 {
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = never
+	}
+	return out
+}
+
+// less returns t - d, or 0.
+func less(t, d uint64) uint64 {
+	if t == never {
+		return never
+	}
+	return t - min(t, d)
+}
+
+func (s *slacker) walk(ctx context.Context) error {
+	for i := s.end; i > s.first; {
+		i--
+		if i%cancelEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if s.loop(i) {
+			s.late[i] = 0
+			continue
+		}
+		start, end := s.spanOf(i)
+		dur := end - start
+		late := min(s.late[i], less(s.span, dur))
+		late = s.released(i, late, dur)
+		late = max(late, start)
+		s.needs(i, late)
+		s.late[i] = late - start
+	}
+	return nil
+}
+
+// released bounds the latest start of i by those that wait for what it holds,
+// and forgets them: an earlier owner does not hold them.
+func (s *slacker) released(i uint32, late, dur uint64) uint64 {
+	l := s.lane[i]
+	occ := s.occupancy(i)
+	late = min(late, less(s.free[l], occ))
+	s.free[l] = never
+	if s.ringed(i) {
+		if key, depth := place.RingOf(s.m, &s.rules, i); depth > 0 {
+			q := s.rings[key]
+			if len(q) >= depth {
+				late = min(late, less(q[0], place.TransferIssue(s.m, &s.rules, i)))
+				q = q[1:]
+			}
+			start, _ := s.spanOf(i)
+			s.rings[key] = append(q, max(late, start))
+		}
+	}
+	mask := s.block.banks[i]
+	if mask == 0 || s.lat[i] == 0 {
+		return late
+	}
+	for k := range banksPerCore {
+		if (mask>>k|mask>>(banksPerCore+k))&1 != 0 {
+			at := bankSlot(l, k)
+			late = min(late, less(s.banks[at], occ))
+			s.banks[at] = never
+		}
+	}
+	if mask>>banksPerCore != 0 {
+		late = min(late, less(s.psum[l], dur))
+		s.psum[l] = never
+	}
+	return late
+}
+
+// needs records until when i needs what it waits for.
+func (s *slacker) needs(i uint32, late uint64) {
+	inputs := late
+	if s.shares(i) {
+		if r, ok := s.ready[i]; ok {
+			inputs = min(inputs, r)
+		}
+	}
+	for _, w := range s.preds(i) {
+		p := w & ecs.TargetMask
+		class := uint8(w >> ecs.ClassShift)
+		switch {
+		case class == components.ClassAnti && s.run == components.RunB:
+		case class == components.ClassOrdered:
+			s.needOrdered(i, p, inputs)
+		case s.flags[p]&components.FlagTrigger != 0:
+			s.late[p] = min(s.late[p], inputs)
+		default:
+			s.late[p] = min(s.late[p], less(inputs, s.duration(p)))
+		}
+	}
+	if s.a.Gap.Len() > 0 && s.a.Gap.At(int(i)) > 0 {
+		if p := s.a.Pred.At(int(i)); p != components.NoInstr {
+			start, _ := s.spanOf(i)
+			before, _ := s.spanOf(uint32(p))
+			s.late[p] = min(s.late[p], less(late, start-before))
+		}
+	}
+	l := s.lane[i]
+	first := core(l)
+	if s.flags[i]&components.FlagBarrier == 0 {
+		s.free[l] = min(s.free[l], late)
+	} else {
+		for _, e := range barrierLanes {
+			if int(first+e) < len(s.free) {
+				s.free[first+e] = min(s.free[first+e], late)
+			}
+		}
+	}
+	if mask := s.block.banks[i]; s.rules.Banks && mask>>banksPerCore != 0 {
+		for k := range banksPerCore {
+			if mask>>(banksPerCore+k)&1 != 0 {
+				at := bankSlot(l, k)
+				s.banks[at] = min(s.banks[at], late)
+			}
+		}
+	}
+	if !s.rules.Couplings {
+		return
+	}
+	switch l - first {
+	case components.LaneDVE:
+		s.free[first+components.LanePool] = min(s.free[first+components.LanePool], late)
+	case components.LanePool:
+		s.free[first+components.LaneDVE] = min(s.free[first+components.LaneDVE], late)
+	case components.LaneActivation:
+		s.psum[first+components.LaneDVE] = min(s.psum[first+components.LaneDVE], late)
+		s.psum[first+components.LanePool] = min(s.psum[first+components.LanePool], late)
+	}
+}
+
+// needOrdered records that i waits for p in order: for when p leaves its
+// lane, or behind a collective for when its inputs are there.
+func (s *slacker) needOrdered(i, p uint32, late uint64) {
+	switch {
+	case s.shares(p) && s.byReady(i):
+		if r, ok := s.ready[p]; !ok || late < r {
+			s.ready[p] = late
+		}
+	case s.flags[p]&components.FlagTrigger != 0 || s.shares(p):
+		s.late[p] = min(s.late[p], less(late, s.duration(p)))
+	default:
+		s.late[p] = min(s.late[p], less(late, s.occupancy(p)))
+	}
+}

@@ -1,0 +1,19 @@
+package place
+
+import "golang.org/x/sys/cpu"
+
+// hasFast tells whether the plain path has assembly on this machine.
+func hasFast() bool { return cpu.X86.HasAVX }
+
+// padRows fills pad and state for the rows of the block and returns how many
+// it did: all, or up to the first whose edges lie too near the end of the
+// table, or outside it.
+//
+//go:noescape
+func padRows(b *block) int
+
+// walkRows places rows from to to of the block and returns the first it did
+// not: to, or a row that is the Go code's.
+//
+//go:noescape
+func walkRows(b *block, from, to int) int

@@ -1,0 +1,10 @@
+//go:build !amd64
+
+package place
+
+// hasFast tells whether the plain path has assembly on this machine.
+func hasFast() bool { return false }
+
+func padRows(*block) int { panic("place: no assembly") }
+
+func walkRows(*block, int, int) int { panic("place: no assembly") }
