@@ -15,8 +15,10 @@ type Rule uint8
 
 const (
 	// ByRun is ours: markers of one launch identity of a device form a
-	// launch, cut further by Merged where an identity repeats (replays and
-	// logs whose launch number stays 0).
+	// launch, even where its cores do not overlap in time. A core that
+	// starts again opens a further launch (replays without a counter).
+	// Identities that number nothing (host id 0, a run id that is 0
+	// throughout) are cut as by Merged.
 	ByRun Rule = iota
 	// Merged is the vendor's rule up to 2024: all markers of a device in
 	// time order; a launch opens when no core is open and a firmware start
@@ -240,8 +242,15 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 	for k := range waiting {
 		coresOf[k.group] = append(coresOf[k.group], k.core)
 	}
+	counted := false // the run id counts launches
+	for r := range l.Runs {
+		counted = counted || l.Runs[r].RunID > 0
+	}
 	for _, g := range order {
 		ls.base[g] = len(ls.List)
+		numbered := rule == ByRun && len(events[g]) > 0 && func(r components.LogRun) bool {
+			return r.HostID > 0 || r.HostID < 0 && counted
+		}(l.Runs[events[g][0].run])
 		ev := events[g]
 		slices.SortFunc(ev, func(a, b event) int { return a.compare(b.place) })
 		state := map[int]bool{} // core -> ended
@@ -251,14 +260,14 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 			ended, seen := state[e.core]
 			switch {
 			case e.start:
-				if seen {
+				if seen && !(numbered && ended) {
 					diags.Add(DiagRestart, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
 					if rule != ByRun {
 						diags.Add(DiagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware end before the next firmware start of a core")
 					}
-					if !ended {
-						open--
-					}
+				}
+				if seen && !ended {
+					open--
 				}
 				if cur < 0 || seen && rule != HostID {
 					// A core that starts again has begun the next launch.
@@ -272,6 +281,7 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 				}
 				state[e.core] = false
 				ls.List[cur].Cores++
+				ls.List[cur].Complete = false
 				open++
 			case !seen || ended:
 				diags.Add(DiagOrphanFWEnd, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
@@ -286,12 +296,14 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 				if open == 0 && (rule != HostID || allIn(state, coresOf[g])) {
 					la.Complete = true
 					la.done = e.place
-					clear(state)
-					cur = -1
+					if !numbered {
+						clear(state)
+						cur = -1
+					}
 				}
 			}
 		}
-		if cur >= 0 {
+		if cur >= 0 && !ls.List[cur].Complete {
 			diags.Add(DiagOpenLaunch, 1, l.Line(int(ls.List[cur].open.row)), fmt.Sprintf("device %d launch %s", t.Devices[d], RunText(l.Runs[ls.List[cur].Run])))
 		}
 	}

@@ -109,3 +109,12 @@ func noDurations(s string) string {
 	}
 	return strings.Join(out, "\n")
 }
+
+func readText(t testing.TB, text string) *components.DeviceLog {
+	t.Helper()
+	l, err := ttprof.Read(context.Background(), strings.NewReader(text), ttprof.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
