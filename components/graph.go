@@ -3,6 +3,7 @@ package components
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 )
 
 // This file holds the one in-memory form of an operator graph: what the
@@ -202,6 +203,29 @@ func (g *Graph) OpText(op OpID) string { return g.strs.text[g.Ops.Name[op]] }
 // CompText returns the name of a computation, without '%'.
 func (g *Graph) CompText(c CompID) string { return g.strs.text[g.Comps.Name[c]] }
 
+// Reserve makes room for about n operators, so that filling the graph does
+// not copy the columns again and again.
+func (g *Graph) Reserve(n int) {
+	t := &g.Ops
+	t.Kind = slices.Grow(t.Kind, n)
+	t.Shape = slices.Grow(t.Shape, n)
+	t.Name = slices.Grow(t.Name, n)
+	t.Comp = slices.Grow(t.Comp, n)
+	t.Index = slices.Grow(t.Index, n)
+	t.OpName = slices.Grow(t.OpName, n)
+	t.SourceFile = slices.Grow(t.SourceFile, n)
+	t.SourceLine = slices.Grow(t.SourceLine, n)
+	t.Frame = slices.Grow(t.Frame, n)
+	t.TextLine = slices.Grow(t.TextLine, n)
+	t.operands = slices.Grow(t.operands, n)
+	t.control = slices.Grow(t.control, n)
+	t.calls = slices.Grow(t.calls, n)
+	t.attrs = slices.Grow(t.attrs, n)
+	g.operands = slices.Grow(g.operands, n+n/2)
+	g.attr = slices.Grow(g.attr, n)
+	g.strs.reserve(n + n/4)
+}
+
 // BeginComputation starts a computation; the operators added until
 // EndComputation belong to it. Computations do not nest: beginning one while
 // another is open is a mistake of the caller and panics.
@@ -250,9 +274,10 @@ func (g *Graph) AddOp(kind OpKind, name string, shape ShapeID, operands ...OpID)
 	return op
 }
 
-// AddOpOperands is AddOp for operands with tuple-index chains.
-func (g *Graph) AddOpOperands(kind OpKind, name string, shape ShapeID, operands []Operand) OpID {
-	op := g.newOp(kind, name, shape)
+// AddOpOperands is AddOp for an interned name and operands with tuple-index
+// chains.
+func (g *Graph) AddOpOperands(kind OpKind, name StrID, shape ShapeID, operands []Operand) OpID {
+	op := g.newOpStr(kind, name, shape)
 	start := uint32(len(g.operands))
 	g.operands = append(g.operands, operands...)
 	g.Ops.operands[op] = graphSpan{start, uint32(len(operands))}
@@ -288,17 +313,18 @@ func (g *Graph) AddTuple(name string, elems ...OpID) OpID {
 }
 
 func (g *Graph) newOp(kind OpKind, name string, shape ShapeID) OpID {
+	if name == "" {
+		name = kind.String() + "." + itoa(g.NumOps())
+	}
+	return g.newOpStr(kind, g.Str(name), shape)
+}
+
+func (g *Graph) newOpStr(kind OpKind, id StrID, shape ShapeID) OpID {
 	if !g.open {
 		panic("components: AddOp outside a computation")
 	}
 	t := &g.Ops
 	op := OpID(len(t.Kind))
-	var id StrID
-	if name == "" {
-		id = g.Str(kind.String() + "." + itoa(int(op)))
-	} else {
-		id = g.Str(name)
-	}
 	t.Kind = append(t.Kind, kind)
 	t.Shape = append(t.Shape, shape)
 	t.Name = append(t.Name, id)
@@ -374,6 +400,12 @@ func (g *Graph) AddCall(op OpID, role CallRole, comp CompID) {
 	}
 	g.calls = append(g.calls, Call{comp, role})
 	s.n++
+}
+
+// SetCall replaces the computation of call i of op: a reader that met the
+// name before the computation records NoComp first.
+func (g *Graph) SetCall(op OpID, i int, comp CompID) {
+	g.calls[int(g.Ops.calls[op].start)+i].Comp = comp
 }
 
 // AddPath interns a tuple-index chain.
@@ -452,65 +484,79 @@ func (g *Graph) intSpan(s graphSpan) []int64 {
 }
 
 // strTable interns strings: an open-addressing table of ids beside the
-// strings, so that a look-up is one hash and mostly one comparison.
+// strings. A slot holds the hash with the id, so that a look-up touches one
+// slot and, mostly, one string.
 type strTable struct {
 	text  []string
-	hash  []uint32
-	slots []uint32 // id+1, 0 is free
+	slots []uint64 // hash in the high half, id+1 in the low half; 0 is free
 	seed  maphash.Seed
 }
 
 func (t *strTable) init() {
 	t.seed = maphash.MakeSeed()
-	t.slots = make([]uint32, 1024)
+	t.slots = make([]uint64, 1024)
 	t.add("")
 }
 
 func (t *strTable) find(s string) (StrID, bool) {
-	h := uint32(maphash.String(t.seed, s))
-	mask := uint32(len(t.slots) - 1)
+	h := maphash.String(t.seed, s)
+	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
 		v := t.slots[i]
 		if v == 0 {
 			return 0, false
 		}
-		if t.hash[v-1] == h && t.text[v-1] == s {
-			return StrID(v - 1), true
+		if (v^h)>>32 == 0 && t.text[uint32(v)-1] == s {
+			return StrID(uint32(v) - 1), true
 		}
 	}
 }
 
 func (t *strTable) add(s string) StrID {
-	h := uint32(maphash.String(t.seed, s))
-	mask := uint32(len(t.slots) - 1)
+	h := maphash.String(t.seed, s)
+	mask := uint64(len(t.slots) - 1)
 	i := h & mask
 	for ; ; i = (i + 1) & mask {
 		v := t.slots[i]
 		if v == 0 {
 			break
 		}
-		if t.hash[v-1] == h && t.text[v-1] == s {
-			return StrID(v - 1)
+		if (v^h)>>32 == 0 && t.text[uint32(v)-1] == s {
+			return StrID(uint32(v) - 1)
 		}
 	}
 	id := StrID(len(t.text))
 	t.text = append(t.text, s)
-	t.hash = append(t.hash, h)
-	t.slots[i] = uint32(id) + 1
+	t.slots[i] = h>>32<<32 | uint64(id) + 1
 	if len(t.text)*2 > len(t.slots) {
-		t.grow()
+		t.resize(2 * len(t.slots))
 	}
 	return id
 }
 
-func (t *strTable) grow() {
-	t.slots = make([]uint32, 2*len(t.slots))
-	mask := uint32(len(t.slots) - 1)
-	for id, h := range t.hash {
+func (t *strTable) reserve(n int) {
+	t.text = slices.Grow(t.text, n)
+	n += len(t.text)
+	size := len(t.slots)
+	for size < 2*n {
+		size *= 2
+	}
+	if size > len(t.slots) {
+		t.resize(size)
+	}
+}
+
+// resize rehashes: only the high half of a hash is kept, the place comes from
+// the low half.
+func (t *strTable) resize(size int) {
+	t.slots = make([]uint64, size)
+	mask := uint64(size - 1)
+	for id, s := range t.text {
+		h := maphash.String(t.seed, s)
 		i := h & mask
 		for t.slots[i] != 0 {
 			i = (i + 1) & mask
 		}
-		t.slots[i] = uint32(id) + 1
+		t.slots[i] = h>>32<<32 | uint64(id) + 1
 	}
 }

@@ -1,6 +1,9 @@
 package components
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // OpAttr is the key of an attribute of an operator. Attributes are rare and
 // differ by opcode, so they are rows of one table chained from the operator,
@@ -65,6 +68,27 @@ const (
 
 	NumOpAttrs
 )
+
+// String returns the HLO spelling of the attribute; where it differs by
+// opcode, that of the first opcode that has it.
+func (a OpAttr) String() string {
+	if a >= NumOpAttrs {
+		return "invalid"
+	}
+	return [NumOpAttrs]string{
+		"none", "dimensions", "window", "slice", "padding", "slice_sizes",
+		"lhs_contracting_dims", "rhs_contracting_dims", "lhs_batch_dims", "rhs_batch_dims",
+		"lhs_ragged_dims", "rhs_group_dims", "dim_labels", "replica_groups", "source_target_pairs",
+		"output_to_operand_aliasing", "offset_dims", "collapsed_slice_dims", "start_index_map",
+		"operand_batching_dims", "start_indices_batching_dims", "fft_length",
+		"channel_id", "use_global_device_ids", "feature_group_count", "batch_group_count",
+		"index_vector_dim", "iota_dimension", "known_trip_count", "derived_trip_count", "kind",
+		"direction", "constant", "constant", "is_stable", "k", "cross_program_prefetch_index",
+		"feature_index", "is_host_transfer",
+		"custom_call_target", "backend_config", "sharding", "frontend_attributes", "literal",
+		"async_execution_thread", "opcode", "attribute",
+	}[a]
+}
 
 // kind of payload of a row of the attribute table.
 type attrForm uint8
@@ -204,6 +228,19 @@ func (g *Graph) Attrs(op OpID, f func(key OpAttr, name string) bool) {
 		if !f(r.key, name) {
 			return
 		}
+	}
+}
+
+// RemoveAttr removes an attribute that has a key of its own, if present.
+func (g *Graph) RemoveAttr(op OpID, key OpAttr) {
+	at := &g.Ops.attrs[op]
+	for *at != 0 {
+		r := &g.attr[*at-1]
+		if r.key == key {
+			*at = r.next
+			return
+		}
+		at = &r.next
 	}
 }
 
@@ -465,6 +502,13 @@ func (g *Graph) TripCount(op OpID) (n int64, from TripSource) {
 		return n, TripDerived
 	}
 	return 0, TripUnknown
+}
+
+// SetTripCount states the trip count of a while, as known_trip_count does:
+// in the configuration too, so that it survives writing.
+func (g *Graph) SetTripCount(op OpID, n int64) {
+	g.SetInt(op, AttrTripKnown, n)
+	g.SetAttrStr(op, AttrBackendConfig, `{"known_trip_count":{"n":"`+strconv.FormatInt(n, 10)+`"}}`)
 }
 
 // FusionKind is the kind= of a fusion.

@@ -32,7 +32,7 @@ func (g *Graph) compErr(c CompID, format string, args ...any) error {
 //   - every operator has a shape, as many operands and called computations as
 //     its opcode needs, and dimension lists inside the rank of the shapes
 //     they speak of; contracted and batch dimensions of a dot agree;
-//     reshapes and bitcasts of a reshape keep the number of elements;
+//     reshapes keep the number of elements;
 //   - a while has one body and one condition with one parameter each, and a
 //     scalar predicate as the condition's result.
 //
@@ -167,7 +167,7 @@ func (k OpKind) Arity() int {
 		OpGetDimensionSize, OpGetTupleElement, OpInfeed, OpOptBarrier, OpRecv, OpRecvDone,
 		OpReshape, OpReverse, OpRngBitGenerator, OpSendDone, OpShuffle, OpSlice, OpTopK, OpTranspose, OpWhile:
 		return 1
-	case OpAddDependency, OpDot, OpGather, OpOutfeed, OpPad, OpSend, OpSetDimensionSize, OpTriangularSolve:
+	case OpAddDependency, OpGather, OpOutfeed, OpPad, OpSend, OpSetDimensionSize, OpTriangularSolve:
 		return 2
 	case OpBatchNormTraining, OpClamp, OpRaggedDot, OpSelect, OpSelectAndScatter:
 		return 3
@@ -195,16 +195,14 @@ func (g *Graph) checkArity(op OpID) error {
 	case OpDynamicSlice, OpAllReduce, OpAllReduceStart, OpAllGather, OpAllGatherStart, OpReduceScatter,
 		OpConcatenate, OpCollectivePermute, OpCollectivePermuteStart, OpConditional, OpSort, OpMap:
 		need = 1
-	case OpDynamicUpdateSlice, OpConvolution, OpReduce, OpReduceWindow, OpScaledDot:
+	case OpDynamicUpdateSlice, OpConvolution, OpDot, OpReduce, OpReduceWindow, OpScaledDot:
+		// Sparse dots and convolutions have more.
 		need = 2
 	case OpScatter:
 		need = 3
 	}
 	if n < need {
 		return g.opErr(op, "%d operands, want at least %d", n, need)
-	}
-	if k == OpConvolution && n > 2 {
-		return g.opErr(op, "%d operands, want 2", n)
 	}
 	count := func(role CallRole) int {
 		c := 0
@@ -239,9 +237,9 @@ func (g *Graph) checkArity(op OpID) error {
 		}
 	}
 	if (k == OpAsyncDone || k == OpAsyncUpdate) && n >= 1 {
-		src := g.Operands(op)[0].Op
-		if sk := g.Ops.Kind[src]; sk != OpAsyncStart && sk != OpAsyncUpdate {
-			return g.opErr(op, "its operand %q is no async-start or async-update", g.OpText(src))
+		// The start may be behind copies, tuples or the state of a loop.
+		if s := g.arg(op, 0); len(g.Shapes.Tuple(s)) < 2 {
+			return g.opErr(op, "operand %s is no (operands, results, …) tuple of an async-start", g.ShapeText(s))
 		}
 	}
 	return nil
@@ -286,13 +284,9 @@ func (g *Graph) checkDims(op OpID) error {
 				return g.opErr(op, "operand dimension %d has size %d, result dimension %d has %d", i, a, d, b)
 			}
 		}
-	case OpReshape, OpBitcast:
+	case OpReshape:
 		src := g.arg(op, 0)
-		same := t.Count(src) == t.Count(s)
-		if k == OpBitcast {
-			same = t.Bytes(src) == t.Bytes(s) || t.Count(src) == t.Count(s)
-		}
-		if !same && !hasUnknown(t.Dims(src)) && !hasUnknown(t.Dims(s)) && t.Elem(s).IsArray() {
+		if t.Count(src) != t.Count(s) && !hasUnknown(t.Dims(src)) && !hasUnknown(t.Dims(s)) && t.Elem(s).IsArray() {
 			return g.opErr(op, "operand %s has %d elements, result %s has %d", g.ShapeText(src), t.Count(src), g.ShapeText(s), t.Count(s))
 		}
 	case OpTranspose:

@@ -14,6 +14,11 @@ func (g *Graph) Infer(op OpID) error {
 			return g.opErr(op, "operand %q has no element %v", g.OpText(o.Op), g.Path(o.Path))
 		}
 	}
+	for _, c := range g.Calls(op) {
+		if int(c.Comp) >= g.NumComps() || g.Comps.Root[c.Comp] == NoOp {
+			return g.opErr(op, "it names a computation that is not complete")
+		}
+	}
 	if err := g.checkArity(op); err != nil {
 		return err
 	}

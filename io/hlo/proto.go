@@ -1,0 +1,691 @@
+package hlo
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"perfsim/components"
+)
+
+// protoReader fills a graph from a HloModuleProto. Field numbers are those of
+// xla/service/hlo.proto and xla/xla_data.proto.
+type protoReader struct {
+	wire
+	g       *components.Graph
+	shapes  map[string]components.ShapeID // by encoding
+	comps   map[int64]components.CompID
+	ops     map[int64]components.OpID // of the computation being read
+	in      instrProto
+	scratch []int64
+}
+
+// ReadProto reads a HloModuleProto, bare or inside a HloProto or a
+// HloSnapshot, into a graph like that of the same module's text. The caller
+// unwraps gzip. name is for messages. Errors are *Error with a byte offset.
+func ReadProto(name string, b []byte) ([]*components.Graph, error) {
+	r := &protoReader{wire: wire{file: name, b: b[:len(b):len(b)], text: string(b)}}
+	mod, ok := findModule(&r.wire, r.b, 0)
+	if !ok {
+		if r.err == nil {
+			r.failAt(r.b, "no HloModuleProto in it")
+		}
+		return nil, r.err
+	}
+	r.module(mod)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if err := finish(r.g); err != nil {
+		return nil, &Error{File: name, Offset: 0, Msg: err.Error()}
+	}
+	return []*components.Graph{r.g}, nil
+}
+
+// findModule finds the module in a message that is one or wraps one in
+// field 1.
+func findModule(w *wire, b []byte, depth int) ([]byte, bool) {
+	if looksLikeModule(b) {
+		return b, true
+	}
+	if depth == 2 {
+		return nil, false
+	}
+	for m := w.message(b); m.next(); {
+		if m.num == 1 && m.typ == protowire.BytesType && len(m.data) > 0 {
+			if mod, ok := findModule(&wire{b: w.b, text: w.text}, m.data, depth+1); ok {
+				return mod, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// looksLikeModule reports whether a message can be a HloModuleProto: a name
+// that is text, and computations that hold instructions.
+func looksLikeModule(b []byte) bool {
+	w := &wire{b: b}
+	named, comps := false, false
+	for m := w.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			named = m.typ == protowire.BytesType && printable(m.data)
+			if !named {
+				return false
+			}
+		case 3:
+			if m.typ != protowire.BytesType {
+				return false
+			}
+			comps = true
+			return named
+		}
+	}
+	return w.err == nil && named && comps
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 || c == 0x7f {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// SniffProto reports whether head can begin a file that ReadProto reads.
+func SniffProto(head []byte) bool {
+	b := head
+	for range 3 { // HloModuleProto, in HloProto, in HloSnapshot
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || num != 1 || typ != protowire.BytesType {
+			return false
+		}
+		size, k := protowire.ConsumeVarint(b[n:])
+		if k < 0 {
+			return false
+		}
+		rest := b[n+k:]
+		if uint64(len(rest)) >= size && size > 0 && size < 1024 && printable(rest[:size]) {
+			// A name: the name of the entry computation, computations or an
+			// id come next.
+			num, typ, n := protowire.ConsumeTag(rest[size:])
+			return n > 0 && (num == 2 || num == 3) && typ == protowire.BytesType
+		}
+		b = rest
+	}
+	return false
+}
+
+// compProto is what is known of a computation before its instructions are
+// read.
+type compProto struct {
+	name, thread string
+	id, root     int64
+	hasRoot      bool
+	instrs       [][]byte
+	at           []byte
+}
+
+func (r *protoReader) module(b []byte) {
+	r.g = components.NewGraph("")
+	r.shapes = map[string]components.ShapeID{}
+	r.comps = map[int64]components.CompID{}
+	r.ops = map[int64]components.OpID{}
+	var comps []compProto
+	var entryID int64
+	hasEntry := false
+	entryName := ""
+	var sequences map[int64][]int64
+	total := 0
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			r.g.Name = r.g.Str(m.str())
+		case 2:
+			entryName = m.str()
+		case 3:
+			c := r.comp(m.data)
+			total += len(c.instrs)
+			comps = append(comps, c)
+		case 6:
+			entryID, hasEntry = m.int(), true
+		case 7:
+			sequences = r.schedule(m.data)
+		case 8:
+			r.aliases(m.data)
+		case 17:
+			r.frames(m.data)
+		case 15:
+			r.deviceAssignment(m.data)
+		}
+	}
+	r.g.Reserve(total)
+	for i, c := range comps {
+		if _, twice := r.comps[c.id]; twice {
+			r.failAt(c.at, "computation id %d occurs twice", c.id)
+			return
+		}
+		r.comps[c.id] = components.CompID(i)
+		if hasEntry && c.id == entryID || !hasEntry && c.name == entryName {
+			r.g.Entry = components.CompID(i)
+		}
+	}
+	r.g.IsScheduled = sequences != nil
+	for _, c := range comps {
+		if r.err != nil {
+			return
+		}
+		r.computation(c, sequences[c.id])
+	}
+	if r.g.Entry == components.NoComp && r.err == nil {
+		r.failAt(b, "entry computation %d is missing", entryID)
+	}
+}
+
+func (r *protoReader) comp(b []byte) compProto {
+	c := compProto{at: b}
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			c.name = m.str()
+		case 2:
+			c.instrs = append(c.instrs, m.data)
+		case 5:
+			c.id = m.int()
+		case 6:
+			c.root, c.hasRoot = m.int(), true
+		case 8:
+			c.thread = m.str()
+		}
+	}
+	return c
+}
+
+// schedule reads HloScheduleProto: computation id to instruction ids.
+func (r *protoReader) schedule(b []byte) map[int64][]int64 {
+	out := map[int64][]int64{}
+	for m := r.message(b); m.next(); {
+		if m.num != 1 {
+			continue
+		}
+		var key int64
+		var seq []int64
+		for e := r.message(m.data); e.next(); {
+			switch e.num {
+			case 1:
+				key = e.int()
+			case 2:
+				for s := r.message(e.data); s.next(); {
+					if s.num == 1 {
+						seq = s.ints(seq)
+					}
+				}
+			}
+		}
+		out[key] = seq
+	}
+	return out
+}
+
+func (r *protoReader) aliases(b []byte) {
+	for m := r.message(b); m.next(); {
+		if m.num != 1 {
+			continue
+		}
+		var out, part []int64
+		var a components.Alias
+		for e := r.message(m.data); e.next(); {
+			switch e.num {
+			case 1:
+				out = e.ints(out)
+			case 2:
+				a.Parameter = int32(min(max(e.int(), -1), 1<<30))
+			case 3:
+				part = e.ints(part)
+			case 4:
+				a.Must = e.val == 2
+			}
+		}
+		a.Output, a.Param = r.g.AddPath(out...), r.g.AddPath(part...)
+		r.g.Aliases = append(r.g.Aliases, a)
+	}
+}
+
+func (r *protoReader) deviceAssignment(b []byte) {
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			r.g.Replicas = m.int()
+		case 2:
+			r.g.Partitions = m.int()
+		}
+	}
+}
+
+// frames reads StackFrameIndexProto.
+func (r *protoReader) frames(b []byte) {
+	var files, functions []components.StrID
+	var places []components.StackFrame
+	at := func(v []components.StrID, i uint64) components.StrID {
+		if i == 0 || i > uint64(len(v)) {
+			return 0
+		}
+		return v[i-1]
+	}
+	var frames [][2]uint64
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			files = append(files, r.g.Str(m.str()))
+		case 2:
+			functions = append(functions, r.g.Str(m.str()))
+		case 3:
+			var f components.StackFrame
+			for e := r.message(m.data); e.next(); {
+				switch e.num {
+				case 1:
+					f.File = at(files, e.val)
+				case 2:
+					f.Function = at(functions, e.val)
+				case 3:
+					f.Line = uint32(e.val)
+				case 4:
+					f.Column = uint32(e.val)
+				case 5:
+					f.EndLine = uint32(e.val)
+				case 6:
+					f.EndCol = uint32(e.val)
+				}
+			}
+			places = append(places, f)
+		case 4:
+			var f [2]uint64
+			for e := r.message(m.data); e.next(); {
+				if e.num == 1 || e.num == 2 {
+					f[e.num-1] = e.val
+				}
+			}
+			frames = append(frames, f)
+		}
+	}
+	for i, f := range frames {
+		var fr components.StackFrame
+		if f[0] >= 1 && f[0] <= uint64(len(places)) {
+			fr = places[f[0]-1]
+		}
+		if f[1] <= uint64(i) {
+			fr.Parent = uint32(f[1])
+		}
+		r.g.Frames = append(r.g.Frames, fr)
+	}
+}
+
+// computation adds the instructions of c: in the order of its sequence when
+// it has one, else as stored.
+func (r *protoReader) computation(c compProto, seq []int64) {
+	order := c.instrs
+	if seq != nil {
+		if len(seq) != len(c.instrs) {
+			r.failAt(c.at, "the schedule of computation %q has %d instructions, the computation %d", c.name, len(seq), len(c.instrs))
+			return
+		}
+		byID := make(map[int64][]byte, len(c.instrs))
+		for _, b := range c.instrs {
+			byID[r.instrID(b)] = b
+		}
+		order = make([][]byte, len(seq))
+		for i, id := range seq {
+			b, ok := byID[id]
+			if !ok {
+				r.failAt(c.at, "the schedule of computation %q names instruction %d, which it does not have or names twice", c.name, id)
+				return
+			}
+			delete(byID, id)
+			order[i] = b
+		}
+	}
+	clear(r.ops)
+	comp := r.g.BeginComputation(c.name)
+	if c.thread != "" && c.thread != "main" {
+		r.g.Comps.Thread[comp] = r.g.Str(c.thread)
+	}
+	for _, b := range order {
+		if !r.instruction(b) {
+			break
+		}
+	}
+	root := components.NoOp
+	if r.err == nil && c.hasRoot {
+		op, ok := r.ops[c.root]
+		if !ok {
+			r.failAt(c.at, "root %d of computation %q is missing", c.root, c.name)
+		} else {
+			root = op
+		}
+	}
+	r.g.EndComputation(root)
+}
+
+func (r *protoReader) instrID(b []byte) int64 {
+	for m := r.message(b); m.next(); {
+		if m.num == 35 {
+			return m.int()
+		}
+	}
+	return 0
+}
+
+// instrProto is one decoded HloInstructionProto; its slices are reused.
+type instrProto struct {
+	name, opcode            string
+	shape, literal, meta    []byte
+	id                      int64
+	operands, control, call []int64
+}
+
+func (r *protoReader) instruction(b []byte) bool {
+	in := &r.in
+	*in = instrProto{operands: in.operands[:0], control: in.control[:0], call: in.call[:0]}
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			in.name = m.str()
+		case 2:
+			in.opcode = m.str()
+		case 3:
+			in.shape = m.data
+		case 7:
+			in.meta = m.data
+		case 8:
+			in.literal = m.data
+		case 35:
+			in.id = m.int()
+		case 36:
+			in.operands = m.ints(in.operands)
+		case 37:
+			in.control = m.ints(in.control)
+		case 38:
+			in.call = m.ints(in.call)
+		}
+	}
+	if r.err != nil {
+		return false
+	}
+	shape, ok := r.shape(in.shape, 0)
+	if !ok {
+		return false
+	}
+	kind, ok := components.ParseOpKind(in.opcode)
+	if !ok {
+		kind = components.OpUnknown
+	}
+	if _, twice := r.ops[in.id]; twice {
+		return r.failAt(b, "instruction id %d occurs twice in a computation", in.id)
+	}
+	args := make([]components.Operand, 0, 8)
+	for _, id := range in.operands {
+		op, ok := r.ops[id]
+		if !ok {
+			return r.failAt(b, "instruction %q: operand %d is not defined before it", in.name, id)
+		}
+		args = append(args, components.Operand{Op: op})
+	}
+	op := r.g.AddOpOperands(kind, r.g.Str(in.name), shape, args)
+	r.ops[in.id] = op
+	if kind == components.OpUnknown {
+		r.g.SetAttrStr(op, components.AttrOpcode, in.opcode)
+	}
+	for _, id := range in.control {
+		pred, ok := r.ops[id]
+		if !ok || pred == op {
+			return r.failAt(b, "instruction %q: control predecessor %d is not defined before it", in.name, id)
+		}
+		r.g.AddControl(op, pred)
+	}
+	for i, id := range in.call {
+		c, ok := r.comps[id]
+		if !ok {
+			return r.failAt(b, "instruction %q: computation %d does not exist", in.name, id)
+		}
+		r.g.AddCall(op, callRole(kind, i), c)
+	}
+	r.metadata(op, in.meta)
+	if kind == components.OpConstant {
+		r.literal(op, in.literal)
+	}
+	return r.attributes(op, b)
+}
+
+// callRole says what called computation i is to an operator: the order is
+// that of HloInstruction (a while has its body first).
+func callRole(k components.OpKind, i int) components.CallRole {
+	switch k {
+	case components.OpWhile:
+		if i == 0 {
+			return components.RoleBody
+		}
+		return components.RoleCondition
+	case components.OpConditional:
+		return components.RoleBranch
+	case components.OpSelectAndScatter:
+		if i == 0 {
+			return components.RoleSelect
+		}
+		return components.RoleScatter
+	case components.OpFusion, components.OpAsyncStart, components.OpAsyncUpdate, components.OpAsyncDone:
+		return components.RoleCalls
+	case components.OpCustomCall:
+		return components.RoleCalled
+	}
+	return components.RoleToApply
+}
+
+func (r *protoReader) metadata(op components.OpID, b []byte) {
+	t := &r.g.Ops
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 2:
+			t.OpName[op] = r.g.Str(m.str())
+		case 3:
+			t.SourceFile[op] = r.g.Str(m.str())
+		case 4:
+			t.SourceLine[op] = uint32(m.val)
+		case 15:
+			t.Frame[op] = uint32(m.val)
+		}
+	}
+}
+
+// primitive maps PrimitiveType to an element type.
+func primitive(v uint64) (components.ElemType, bool) {
+	table := [...]components.ElemType{
+		1: components.ElemPred, 2: components.ElemS8, 3: components.ElemS16, 4: components.ElemS32,
+		5: components.ElemS64, 6: components.ElemU8, 7: components.ElemU16, 8: components.ElemU32,
+		9: components.ElemU64, 10: components.ElemF16, 11: components.ElemF32, 12: components.ElemF64,
+		13: components.ElemTuple, 14: components.ElemOpaque, 15: components.ElemC64, 16: components.ElemBF16,
+		17: components.ElemToken, 18: components.ElemC128, 19: components.ElemF8E5M2, 20: components.ElemF8E4M3FN,
+		21: components.ElemS4, 22: components.ElemU4, 23: components.ElemF8E4M3B11FNUZ, 24: components.ElemF8E5M2FNUZ,
+		25: components.ElemF8E4M3FNUZ, 26: components.ElemS2, 27: components.ElemU2, 28: components.ElemF8E4M3,
+		29: components.ElemF8E3M4, 30: components.ElemS1, 31: components.ElemU1, 32: components.ElemF4E2M1FN,
+		33: components.ElemF8E8M0FNU, 34: components.ElemBuffer,
+	}
+	if v >= uint64(len(table)) || table[v] == components.ElemInvalid {
+		return 0, false
+	}
+	return table[v], true
+}
+
+// shape reads a ShapeProto; equal encodings are decoded once.
+func (r *protoReader) shape(b []byte, depth int) (components.ShapeID, bool) {
+	if depth > maxDepth {
+		return 0, r.failAt(b, "shape is nested more than %d levels", maxDepth)
+	}
+	if id, ok := r.shapes[string(b)]; ok {
+		return id, true
+	}
+	var elem components.ElemType
+	var dims []int64
+	var layout components.ShapeLayout
+	var members []components.ShapeID
+	var layoutAt []byte
+	dyn := 0
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 2:
+			var ok bool
+			if elem, ok = primitive(m.val); !ok {
+				return 0, r.failAt(b, "element type %d is unknown", m.val)
+			}
+		case 3:
+			dims = m.ints(dims)
+		case 4:
+			id, ok := r.shape(m.data, depth+1)
+			if !ok {
+				return 0, false
+			}
+			members = append(members, id)
+		case 5:
+			layoutAt = m.data
+			layout.HasText = true
+		case 6:
+			for _, v := range m.ints(nil) {
+				if v != 0 && dyn < maxRank {
+					layout.Dynamic |= 1 << dyn
+				}
+				dyn++
+			}
+		}
+	}
+	if r.err != nil {
+		return 0, false
+	}
+	if elem == components.ElemInvalid {
+		return 0, r.failAt(b, "shape without an element type")
+	}
+	if len(dims) > maxRank {
+		return 0, r.failAt(b, "rank above %d", maxRank)
+	}
+	for i, d := range dims {
+		if d < 0 && d != components.DimUnknown {
+			return 0, r.failAt(b, "dimension %d is negative: %d", i, d)
+		}
+	}
+	var id components.ShapeID
+	switch {
+	case elem == components.ElemTuple:
+		id = r.g.Shapes.AddTuple(members)
+	case elem == components.ElemBuffer:
+		if len(members) != 1 {
+			return 0, r.failAt(b, "buffer of %d shapes", len(members))
+		}
+		id = r.g.Shapes.AddBuffer(members[0])
+	default:
+		if layout.HasText {
+			layout.Layout = r.layout(layoutAt, len(dims))
+			// The text leaves the layout of a scalar out.
+			layout.HasText = elem.IsArray() && (len(dims) > 0 || layout.Layout != "")
+		}
+		id = r.g.Shapes.AddArrayLayout(elem, dims, layout)
+	}
+	r.shapes[r.str(b)] = id
+	return id, r.err == nil
+}
+
+// layout spells a LayoutProto as HLO text does:
+// minor_to_major:T(tile)L(align)E(bits)S(space)SC(dim:indices)M(bytes).
+func (r *protoReader) layout(b []byte, rank int) string {
+	var order []int64
+	var rest []byte
+	var tiles, split []byte
+	var align, bits, space, prefix int64
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			order = m.ints(order)
+		case 6:
+			var dims []int64
+			for e := r.message(m.data); e.next(); {
+				if e.num == 1 {
+					dims = e.ints(dims)
+				}
+			}
+			if tiles == nil {
+				tiles = append(tiles, 'T')
+			}
+			tiles = append(tiles, '(')
+			tiles = appendInts(tiles, dims)
+			tiles = append(tiles, ')')
+		case 7:
+			bits = m.int()
+		case 8:
+			space = m.int()
+		case 15:
+			prefix = m.int()
+		case 16:
+			align = m.int()
+		case 17:
+			var dim int64
+			var at []int64
+			for e := r.message(m.data); e.next(); {
+				switch e.num {
+				case 1:
+					dim = e.int()
+				case 2:
+					at = e.ints(at)
+				}
+			}
+			split = append(split, "SC("...)
+			split = appendInt(split, dim)
+			split = append(split, ':')
+			split = appendInts(split, at)
+			split = append(split, ')')
+		}
+	}
+	rest = append(rest, tiles...)
+	if align > 1 {
+		rest = fmt.Appendf(rest, "L(%d)", align)
+	}
+	if bits != 0 {
+		rest = fmt.Appendf(rest, "E(%d)", bits)
+	}
+	if space != 0 {
+		rest = fmt.Appendf(rest, "S(%d)", space)
+	}
+	rest = append(rest, split...)
+	if prefix != 0 {
+		rest = fmt.Appendf(rest, "M(%d)", prefix)
+	}
+	if len(order) != rank {
+		order = order[:0]
+		for i := rank - 1; i >= 0; i-- {
+			order = append(order, int64(i))
+		}
+	}
+	out := appendInts(nil, order)
+	if len(rest) > 0 {
+		out = append(append(out, ':'), rest...)
+	}
+	return string(out)
+}
+
+func appendInts(dst []byte, v []int64) []byte {
+	for i, d := range v {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendInt(dst, d)
+	}
+	return dst
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,636 @@
+package hlo
+
+import (
+	"encoding/binary"
+	"math"
+
+	"perfsim/components"
+)
+
+// attributes reads the fields of an instruction that depend on its opcode.
+func (r *protoReader) attributes(op components.OpID, b []byte) bool {
+	g := r.g
+	kind := g.Ops.Kind[op]
+	var slices, pairs, dims []int64
+	gatherSizes := r.scratch[:0]
+	var groups components.ReplicaGroups
+	haveGroups := false
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 9:
+			if kind == components.OpParameter {
+				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
+			}
+		case 11:
+			if k, ok := components.ParseFusionKind(m.str()); ok {
+				g.SetInt(op, components.AttrFusionKind, int64(k))
+			}
+		case 13:
+			if kind == components.OpGetTupleElement {
+				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
+			}
+		case 14:
+			dims = m.ints(dims)
+		case 15:
+			r.window(op, m.data)
+		case 16:
+			r.convDims(op, m.data)
+		case 17:
+			lo, hi, stride := int64(0), int64(0), int64(0)
+			for e := r.message(m.data); e.next(); {
+				switch e.num {
+				case 1:
+					lo = e.int()
+				case 2:
+					hi = e.int()
+				case 3:
+					stride = e.int()
+				}
+			}
+			slices = append(slices, lo, hi, stride)
+		case 20, 34:
+			gatherSizes = m.ints(gatherSizes)
+		case 21:
+			r.padding(op, m.data)
+		case 25:
+			r.setPositive(op, components.AttrFeatureIndex, m.int())
+		case 26:
+			r.setPositive(op, components.AttrChannelID, m.int())
+		case 28:
+			if len(m.data) > 0 {
+				g.SetAttrStr(op, components.AttrCustomCallTarget, m.str())
+			}
+		case 30:
+			r.dotDims(op, m.data)
+		case 32:
+			g.SetInts(op, components.AttrFFTLength, m.ints(nil)...)
+		case 33, 48:
+			r.gatherDims(op, m.data)
+		case 40:
+			g.SetAttrStr(op, components.AttrSharding, string(r.sharding(nil, m.data, 0)))
+		case 43:
+			if len(m.data) > 0 {
+				g.SetAttrStr(op, components.AttrBackendConfig, m.str())
+			}
+		case 47:
+			r.setPositive(op, components.AttrHostTransfer, m.int())
+		case 49:
+			groups.Form = components.GroupsList
+			groups.Sizes, groups.Devices = r.group(groups.Sizes, groups.Devices, m.data)
+			haveGroups = true
+		case 87:
+			groups = r.deviceList(m.data)
+			haveGroups = true
+		case 50:
+			r.setAbove(op, components.AttrFeatureGroups, m.int(), 1)
+		case 58:
+			r.setAbove(op, components.AttrBatchGroups, m.int(), 1)
+		case 51:
+			r.precision(op, m.data)
+		case 52:
+			var s, t int64
+			for e := r.message(m.data); e.next(); {
+				switch e.num {
+				case 1:
+					s = e.int()
+				case 2:
+					t = e.int()
+				}
+			}
+			pairs = append(pairs, s, t)
+		case 60:
+			r.setPositive(op, components.AttrIsStable, m.int())
+		case 63:
+			if d, ok := components.ParseDirection(m.str()); ok {
+				g.SetInt(op, components.AttrDirection, int64(d))
+			}
+		case 68:
+			r.frontend(op, m.data)
+		case 71:
+			r.setPositive(op, components.AttrUseGlobalDeviceIDs, m.int())
+		case 74:
+			r.outputAliasing(op, m.data)
+		case 79:
+			if s := m.str(); s != "" && s != "main" {
+				g.SetAttrStr(op, components.AttrThread, s)
+			}
+		case 80:
+			g.SetInt(op, components.AttrCrossProgram, m.int())
+		case 81:
+			r.setPositive(op, components.AttrTopK, m.int())
+		case 90:
+			r.raggedDims(op, m.data)
+		}
+	}
+	r.scratch = gatherSizes
+	if r.err != nil {
+		return false
+	}
+	if kind == components.OpGetTupleElement && g.Ops.Index[op] == components.NoIndex ||
+		kind == components.OpParameter && g.Ops.Index[op] == components.NoIndex {
+		g.Ops.Index[op] = 0 // proto3 leaves zeros out
+	}
+	switch {
+	case kind == components.OpIota:
+		d := int64(0)
+		if len(dims) > 0 {
+			d = dims[0]
+		}
+		g.SetInt(op, components.AttrIotaDimension, d)
+	case len(dims) > 0 || usesDims(kind):
+		g.SetInts(op, components.AttrDimensions, dims...)
+	}
+	if len(slices) > 0 || kind == components.OpSlice {
+		g.SetInts(op, components.AttrSlice, slices...)
+	}
+	if len(gatherSizes) > 0 || kind == components.OpDynamicSlice {
+		g.SetInts(op, components.AttrSliceSizes, gatherSizes...)
+	}
+	if kind == components.OpPad && !g.Has(op, components.AttrPadding) {
+		g.SetInts(op, components.AttrPadding)
+	}
+	if len(pairs) > 0 {
+		g.SetInts(op, components.AttrSourceTargetPairs, pairs...)
+	}
+	if haveGroups || kind.IsCollective() && len(pairs) == 0 {
+		if groups.Form == components.GroupsIota && !validIota(groups) {
+			return r.failAt(b, "replica groups of %q do not name each device once", g.OpText(op))
+		}
+		if groups.Form == components.GroupsList && len(groups.Sizes) == 0 {
+			groups = components.ReplicaGroups{}
+		}
+		g.SetReplicaGroups(op, groups)
+	}
+	return true
+}
+
+// usesDims reports whether the text of an opcode always has dimensions=.
+func usesDims(k components.OpKind) bool {
+	switch k {
+	case components.OpBroadcast, components.OpReduce, components.OpTranspose, components.OpConcatenate,
+		components.OpReverse, components.OpSort, components.OpMap:
+		return true
+	}
+	return false
+}
+
+func (r *protoReader) setPositive(op components.OpID, key components.OpAttr, v int64) {
+	r.setAbove(op, key, v, 0)
+}
+
+func (r *protoReader) setAbove(op components.OpID, key components.OpAttr, v, low int64) {
+	if v > low {
+		r.g.SetInt(op, key, v)
+	}
+}
+
+func (r *protoReader) window(op components.OpID, b []byte) {
+	var w []components.WindowDim
+	for m := r.message(b); m.next(); {
+		if m.num != 1 {
+			continue
+		}
+		d := components.WindowDim{}
+		for e := r.message(m.data); e.next(); {
+			switch e.num {
+			case 1:
+				d.Size = e.int()
+			case 2:
+				d.Stride = e.int()
+			case 3:
+				d.PadLow = e.int()
+			case 4:
+				d.PadHigh = e.int()
+			case 5:
+				d.RHSDilate = e.int()
+			case 6:
+				d.LHSDilate = e.int()
+			case 7:
+				d.Reversed = e.val != 0
+			}
+		}
+		if d.Size < 0 || d.Stride < 0 || d.LHSDilate < 0 || d.RHSDilate < 0 || len(w) == maxRank {
+			r.failAt(m.data, "window sizes must not be negative, strides and dilations positive")
+			return
+		}
+		d.Stride, d.LHSDilate, d.RHSDilate = max(d.Stride, 1), max(d.LHSDilate, 1), max(d.RHSDilate, 1)
+		w = append(w, d)
+	}
+	if len(w) > 0 {
+		r.g.SetWindow(op, w)
+	}
+}
+
+func (r *protoReader) convDims(op components.OpID, b []byte) {
+	var d components.ConvDims
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 3:
+			d.KernelInput = m.int()
+		case 4:
+			d.KernelOutput = m.int()
+		case 6:
+			d.KernelSpatial = m.ints(d.KernelSpatial)
+		case 7:
+			d.InputBatch = m.int()
+		case 8:
+			d.InputFeature = m.int()
+		case 9:
+			d.OutputBatch = m.int()
+		case 10:
+			d.OutputFeature = m.int()
+		case 11:
+			d.InputSpatial = m.ints(d.InputSpatial)
+		case 12:
+			d.OutputSpatial = m.ints(d.OutputSpatial)
+		}
+	}
+	n := len(d.InputSpatial)
+	if len(d.KernelSpatial) != n || len(d.OutputSpatial) != n {
+		r.failAt(b, "convolution has %d, %d and %d spatial dimensions", n, len(d.KernelSpatial), len(d.OutputSpatial))
+		return
+	}
+	for _, v := range append(append(append([]int64{d.InputBatch, d.InputFeature, d.KernelInput, d.KernelOutput, d.OutputBatch, d.OutputFeature},
+		d.InputSpatial...), d.KernelSpatial...), d.OutputSpatial...) {
+		if v < 0 || v >= int64(n)+2 {
+			r.failAt(b, "convolution dimension %d is outside rank %d", v, n+2)
+			return
+		}
+	}
+	r.g.SetConvDims(op, d)
+}
+
+func (r *protoReader) padding(op components.OpID, b []byte) {
+	var v []int64
+	for m := r.message(b); m.next(); {
+		if m.num != 1 {
+			continue
+		}
+		var d [3]int64
+		for e := r.message(m.data); e.next(); {
+			if e.num >= 1 && e.num <= 3 {
+				d[e.num-1] = e.int()
+			}
+		}
+		v = append(v, d[0], d[1], d[2])
+	}
+	r.g.SetInts(op, components.AttrPadding, v...)
+}
+
+func (r *protoReader) dotDims(op components.OpID, b []byte) {
+	var d components.DotDims
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			d.LHSContract = m.ints(d.LHSContract)
+		case 2:
+			d.RHSContract = m.ints(d.RHSContract)
+		case 3:
+			d.LHSBatch = m.ints(d.LHSBatch)
+		case 4:
+			d.RHSBatch = m.ints(d.RHSBatch)
+		}
+	}
+	r.g.SetDot(op, d)
+}
+
+func (r *protoReader) raggedDims(op components.OpID, b []byte) {
+	var ragged, group []int64
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			r.dotDims(op, m.data)
+		case 2:
+			ragged = m.ints(ragged)
+		case 3:
+			group = m.ints(group)
+		}
+	}
+	r.g.SetInts(op, components.AttrLHSRagged, ragged...)
+	if len(group) > 0 {
+		r.g.SetInts(op, components.AttrRHSGroup, group...)
+	}
+}
+
+// gatherDims reads GatherDimensionNumbers or ScatterDimensionNumbers, whose
+// fields agree in number and meaning.
+func (r *protoReader) gatherDims(op components.OpID, b []byte) {
+	var v [7][]int64
+	vectorDim := int64(0)
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1, 2, 3, 5, 6:
+			v[m.num] = m.ints(v[m.num])
+		case 4:
+			vectorDim = m.int()
+		}
+	}
+	r.g.SetInts(op, components.AttrOffsetDims, v[1]...)
+	r.g.SetInts(op, components.AttrCollapsedDims, v[2]...)
+	r.g.SetInts(op, components.AttrIndexMap, v[3]...)
+	r.g.SetInt(op, components.AttrIndexVectorDim, vectorDim)
+	if len(v[5]) > 0 {
+		r.g.SetInts(op, components.AttrOperandBatching, v[5]...)
+	}
+	if len(v[6]) > 0 {
+		r.g.SetInts(op, components.AttrIndicesBatching, v[6]...)
+	}
+}
+
+func (r *protoReader) group(sizes, devices []int64, b []byte) ([]int64, []int64) {
+	n := len(devices)
+	for m := r.message(b); m.next(); {
+		if m.num == 1 {
+			devices = m.ints(devices)
+		}
+	}
+	return append(sizes, int64(len(devices)-n)), devices
+}
+
+// deviceList reads CollectiveDeviceListProto.
+func (r *protoReader) deviceList(b []byte) components.ReplicaGroups {
+	out := components.ReplicaGroups{Form: components.GroupsList}
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			out.Sizes, out.Devices = r.group(out.Sizes, out.Devices, m.data)
+		case 2:
+			iota := components.ReplicaGroups{Form: components.GroupsIota, Dims: []int64{0, 0}}
+			for e := r.message(m.data); e.next(); {
+				switch e.num {
+				case 1:
+					iota.Dims[0] = e.int()
+				case 2:
+					iota.Dims[1] = e.int()
+				case 3:
+					iota.Reshape = e.ints(iota.Reshape)
+				case 4:
+					iota.Perm = e.ints(iota.Perm)
+				}
+			}
+			identity := true
+			for i, d := range iota.Perm {
+				identity = identity && int64(i) == d
+			}
+			if identity {
+				iota.Perm = nil
+			}
+			return iota
+		}
+	}
+	return out
+}
+
+// precision keeps operand_precision as the text spells it, when it is not
+// the default.
+func (r *protoReader) precision(op components.OpID, b []byte) {
+	var v []int64
+	for m := r.message(b); m.next(); {
+		if m.num == 1 {
+			v = m.ints(v)
+		}
+	}
+	text := []byte{'{'}
+	plain := true
+	for i, p := range v {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		switch p {
+		case 0:
+			text = append(text, "default"...)
+		case 1:
+			text, plain = append(text, "high"...), false
+		default:
+			text, plain = append(text, "highest"...), false
+		}
+	}
+	if !plain {
+		r.g.AddRaw(op, "operand_precision", string(append(text, '}')))
+	}
+}
+
+func (r *protoReader) frontend(op components.OpID, b []byte) {
+	attrs := map[string]string{}
+	for m := r.message(b); m.next(); {
+		if m.num != 1 {
+			continue
+		}
+		var k, v string
+		for e := r.message(m.data); e.next(); {
+			switch e.num {
+			case 1:
+				k = e.str()
+			case 2:
+				v = e.str()
+			}
+		}
+		attrs[k] = v
+	}
+	if len(attrs) == 0 {
+		return
+	}
+	text := []byte{'{'}
+	for i, k := range sortedKeys(attrs) {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, k...)
+		text = append(text, '=')
+		text = appendQuoted(text, attrs[k])
+	}
+	r.g.SetAttrStr(op, components.AttrFrontend, string(append(text, '}')))
+}
+
+func (r *protoReader) outputAliasing(op components.OpID, b []byte) {
+	var out, part []int64
+	var number int64
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			out = m.ints(out)
+		case 2:
+			number = m.int()
+		case 3:
+			part = m.ints(part)
+		}
+	}
+	v := append([]int64(nil), r.g.Ints(op, components.AttrOutputAliasing)...)
+	v = append(v, int64(r.g.AddPath(out...)), number, int64(r.g.AddPath(part...)))
+	r.g.SetInts(op, components.AttrOutputAliasing, v...)
+}
+
+// sharding spells an OpSharding as HLO text does.
+func (r *protoReader) sharding(dst, b []byte, depth int) []byte {
+	if depth > 4 {
+		return append(dst, "{...}"...)
+	}
+	var typ uint64
+	var dims, devices, reshape, perm, last []int64
+	var members [][]byte
+	replicate := false
+	for m := r.message(b); m.next(); {
+		switch m.num {
+		case 1:
+			typ = m.val
+		case 3:
+			dims = m.ints(dims)
+		case 4:
+			devices = m.ints(devices)
+		case 5:
+			members = append(members, m.data)
+		case 6:
+			replicate = m.val != 0
+		case 8:
+			last = m.ints(last)
+		case 9:
+			reshape = m.ints(reshape)
+		case 10:
+			perm = m.ints(perm)
+		}
+	}
+	switch typ {
+	case 0:
+		return append(dst, "{replicated}"...)
+	case 1:
+		dst = append(dst, "{maximal device="...)
+		return append(appendInts(dst, devices), '}')
+	case 2:
+		dst = append(dst, '{')
+		for i, m := range members {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = r.sharding(dst, m, depth+1)
+		}
+		return append(dst, '}')
+	case 4:
+		return append(dst, "{manual}"...)
+	case 5:
+		return append(dst, "{unknown}"...)
+	case 6:
+		return append(dst, "{unreduced}"...)
+	}
+	dst = append(dst, "{devices=["...)
+	dst = append(appendInts(dst, dims), ']')
+	if len(reshape) > 0 {
+		dst = append(dst, "<=["...)
+		dst = append(appendInts(dst, reshape), ']')
+		identity := true
+		for i, p := range perm {
+			identity = identity && int64(i) == p
+		}
+		if !identity {
+			dst = append(dst, "T("...)
+			dst = append(appendInts(dst, perm), ')')
+		}
+	} else {
+		dst = appendInts(dst, devices)
+	}
+	if replicate {
+		dst = append(dst, " last_tile_dim_replicate"...)
+	}
+	if len(last) > 0 {
+		dst = append(dst, " last_tile_dims={"...)
+		for i, t := range last {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			switch t {
+			case 0:
+				dst = append(dst, "replicated"...)
+			case 4:
+				dst = append(dst, "manual"...)
+			case 6:
+				dst = append(dst, "unreduced"...)
+			default:
+				dst = appendInt(dst, t)
+			}
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+// literal keeps the value of a scalar constant; arrays and the floats of
+// eight bits and less are left out, as the text does with large constants.
+func (r *protoReader) literal(op components.OpID, b []byte) {
+	g := r.g
+	shape := g.Ops.Shape[op]
+	elem := g.Shapes.Elem(shape)
+	if g.Shapes.Rank(shape) != 0 || !elem.IsArray() || elem == components.ElemC64 || elem == components.ElemC128 {
+		return
+	}
+	for m := r.message(b); m.next(); {
+		if m.num == 1 {
+			continue
+		}
+		switch m.num {
+		case 2, 4, 5, 6, 7: // preds, s32s, s64s, u32s, u64s
+			if v, ok := m.first(); ok {
+				if elem == components.ElemS32 {
+					v = uint64(int64(int32(v)))
+				}
+				g.SetInt(op, components.AttrConstInt, int64(v))
+			}
+		case 8:
+			if v, ok := m.firstFloat(); ok {
+				g.SetFloat(op, v)
+			}
+		case 9:
+			if v, ok := m.firstDouble(); ok {
+				g.SetFloat(op, v)
+			}
+		case 11, 13: // f16s, bf16s
+			if len(m.data) >= 2 {
+				h := binary.LittleEndian.Uint16(m.data)
+				if m.num == 13 {
+					g.SetFloat(op, float64(math.Float32frombits(uint32(h)<<16)))
+				} else {
+					g.SetFloat(op, halfFloat(h))
+				}
+			}
+		case 16, 17: // u16s, s16s
+			if len(m.data) >= 2 {
+				h := binary.LittleEndian.Uint16(m.data)
+				if m.num == 17 {
+					g.SetInt(op, components.AttrConstInt, int64(int16(h)))
+				} else {
+					g.SetInt(op, components.AttrConstInt, int64(h))
+				}
+			}
+		case 3, 15, 22, 21, 26, 27, 30, 31: // u8s, s8s, u4s, s4s, s2s, u2s, s1s, u1s
+			if len(m.data) >= 1 {
+				g.SetInt(op, components.AttrConstInt, narrow(elem, m.data[0]))
+			}
+		}
+	}
+}
+
+// narrow returns the integer in the low bits of a byte.
+func narrow(e components.ElemType, b byte) int64 {
+	shift := 8 - e.Bits()
+	if e >= components.ElemS1 && e <= components.ElemS64 {
+		return int64(int8(b<<shift) >> shift)
+	}
+	return int64(b << shift >> shift)
+}
+
+// halfFloat converts an IEEE half-precision value.
+func halfFloat(h uint16) float64 {
+	sign := 1.0
+	if h>>15 != 0 {
+		sign = -1
+	}
+	exp, frac := int(h>>10&31), float64(h&1023)
+	switch exp {
+	case 0:
+		return sign * math.Ldexp(frac, -24)
+	case 31:
+		if frac != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+frac, exp-25)
+}

@@ -1,0 +1,784 @@
+package hlo
+
+import (
+	"strings"
+
+	"perfsim/components"
+)
+
+// parser fills one graph at a time from the text of a file.
+type parser struct {
+	scanner
+	g      *components.Graph
+	shapes map[string]components.ShapeID // by text
+	// Where a name was defined, by StrID. An operator entry counts only when
+	// its computation is the one being read.
+	opOf   []opEntry
+	compOf []uint32 // CompID+1
+	// Scratch stacks, shared by nested uses.
+	members  []components.ShapeID
+	dims     []int64
+	operands []components.Operand
+	ints     []int64
+	// What has to wait for the end of a computation or of the module.
+	late    []lateCall
+	inlines []lateCall
+	sugars  []sugar
+	inter   []components.OpID // operators whose shape waits for a computation that comes later
+	comp    components.CompID
+	// missing lets an operand that is not defined but has a shape become a
+	// parameter, as XLA does for text without a module around it.
+	missing bool
+	tables  stackTables
+	nest    int
+}
+
+type opEntry struct {
+	comp components.CompID
+	op   components.OpID
+}
+
+type lateCall struct {
+	op   components.OpID
+	i    int // index in Calls(op)
+	name string
+	pos  int
+}
+
+// ReadText reads every module of an HLO text file: a module printed by XLA
+// (header, computations), several of them (one after another, or in the
+// sections that lines "// -----" make in lit files), or text without a
+// header: computations, or just instructions. name is for messages. Errors
+// are *Error. The graphs satisfy components.Graph.Check.
+func ReadText(name string, b []byte) ([]*components.Graph, error) {
+	if off := int64(len(b)); off > maxText {
+		return nil, &Error{File: name, Msg: "text longer than 4 GiB"}
+	}
+	text := string(b) // one copy: every name in the graphs is a part of it
+	var graphs []*components.Graph
+	for start := 0; start < len(text); {
+		end, next := section(text, start)
+		p := parser{scanner: scanner{file: name, s: text[:end], pos: start}}
+		for p.peek() != 0 {
+			g, ok := p.module()
+			if !ok {
+				return nil, p.err
+			}
+			graphs = append(graphs, g)
+			p.peek()
+			if p.err != nil {
+				return nil, p.err
+			}
+		}
+		if p.err != nil {
+			return nil, p.err
+		}
+		start = next
+	}
+	if len(graphs) == 0 {
+		return nil, &Error{File: name, Line: 1, Col: 1, Msg: "no HLO module: the text is empty"}
+	}
+	return graphs, nil
+}
+
+// maxText keeps offsets in 32 bits.
+const maxText = 1<<32 - 1
+
+// section returns where the section that starts at start ends and where the
+// next one begins: lines that start with "// -----" separate them.
+func section(text string, start int) (end, next int) {
+	for at := start; ; {
+		n := strings.Index(text[at:], "// -----")
+		if n < 0 {
+			return len(text), len(text)
+		}
+		at += n
+		line := strings.LastIndexByte(text[:at], '\n') + 1
+		if strings.TrimSpace(text[line:at]) == "" && at >= start {
+			end = at
+			if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+				return end, at + n + 1
+			}
+			return end, len(text)
+		}
+		at += len("// -----")
+	}
+}
+
+// module reads one module. The cursor is at its first token.
+func (p *parser) module() (*components.Graph, bool) {
+	p.g = components.NewGraph("")
+	p.g.Reserve(strings.Count(p.s[p.pos:], "\n")) // dumps have one instruction a line
+	p.shapes, p.opOf, p.compOf = nil, nil, nil
+	p.late, p.inlines, p.sugars, p.inter = p.late[:0], p.inlines[:0], p.sugars[:0], p.inter[:0]
+	p.tables = stackTables{}
+	p.missing = false
+	start := p.pos
+	entry := components.NoComp
+	header := p.isWord("HloModule")
+	if header {
+		p.pos += len("HloModule")
+		if !p.header() || !p.stackTables() {
+			return nil, false
+		}
+	}
+	for p.peek() != 0 && !p.isWord("HloModule") {
+		at := p.pos
+		if !header && p.g.NumComps() == 0 && p.bareInstructions() {
+			p.missing = true
+			if !p.bareComputation() {
+				return nil, false
+			}
+			continue
+		}
+		isEntry := p.isWord("ENTRY")
+		if isEntry {
+			p.pos += len("ENTRY")
+		}
+		if !p.computation() {
+			return nil, false
+		}
+		if isEntry {
+			if entry != components.NoComp {
+				return nil, p.failAt(at, "a second ENTRY computation")
+			}
+			entry = p.comp
+		}
+	}
+	if p.err != nil {
+		return nil, false
+	}
+	if p.g.NumComps() == 0 {
+		return nil, p.failAt(start, "the module has no computation")
+	}
+	if entry == components.NoComp {
+		entry = p.comp // the last one read, not the ones made from sugar
+	}
+	p.g.Entry = entry
+	if !p.resolveCalls() || !p.inferLate() {
+		return nil, false
+	}
+	if err := finish(p.g); err != nil {
+		return nil, p.graphErr(err, start)
+	}
+	return p.g, true
+}
+
+// isWord reports whether the next token is the word w.
+func (p *parser) isWord(w string) bool {
+	p.peek()
+	rest := p.s[p.pos:]
+	if !strings.HasPrefix(rest, w) {
+		return false
+	}
+	return len(rest) == len(w) || class[rest[len(w)]]&classWord == 0
+}
+
+// graphErr turns an error of the graph into one with a place.
+func (p *parser) graphErr(err error, start int) bool {
+	ge, ok := err.(*components.GraphError)
+	if !ok {
+		return p.failAt(start, "%v", err)
+	}
+	line := 0
+	switch {
+	case ge.Op != components.NoOp:
+		line = int(p.g.Ops.TextLine[ge.Op])
+	case ge.Comp != components.NoComp:
+		line = int(p.g.Comps.TextLine[ge.Comp])
+	}
+	if line == 0 {
+		return p.failAt(start, "%s", ge.Msg)
+	}
+	pos := 0
+	for n := 1; n < line; n++ {
+		pos += strings.IndexByte(p.s[pos:], '\n') + 1
+	}
+	for pos < len(p.s) && class[p.s[pos]]&classSpace != 0 {
+		pos++
+	}
+	return p.failAt(pos, "%s", ge.Msg)
+}
+
+// header reads what follows "HloModule": the name and the attributes.
+func (p *parser) header() bool {
+	p.peek()
+	start := p.pos
+	for p.pos < len(p.s) && p.s[p.pos] != ',' && class[p.s[p.pos]]&classSpace == 0 {
+		p.pos++
+	}
+	if p.pos == start {
+		return p.fail("expected the name of the module, found %s", p.found())
+	}
+	p.g.Name = p.g.Str(strings.TrimPrefix(p.s[start:p.pos], "%"))
+	for p.accept(',') {
+		p.peek()
+		at := p.pos
+		key := p.word()
+		if key == "" {
+			return p.fail("expected a module attribute, found %s", p.found())
+		}
+		if !p.expectAfter('=', "after", key) {
+			return false
+		}
+		var ok bool
+		switch key {
+		case "is_scheduled":
+			p.g.IsScheduled, ok = p.bool()
+		case "replica_count":
+			p.g.Replicas, ok = p.int()
+		case "num_partitions":
+			p.g.Partitions, ok = p.int()
+		case "input_output_alias":
+			ok = p.aliases()
+		default:
+			var v string
+			v, ok = p.value()
+			p.g.ModuleAttrs = append(p.g.ModuleAttrs, components.RawAttr{Key: p.g.Str(key), Value: p.g.Str(v)})
+		}
+		if !ok {
+			return p.failAt(at, "bad module attribute %s", key)
+		}
+	}
+	return true
+}
+
+func (p *parser) bool() (v, ok bool) {
+	p.peek()
+	at := p.pos
+	switch w := p.word(); w {
+	case "true", "1":
+		return true, true
+	case "false", "0":
+		return false, true
+	default:
+		return false, p.failAt(at, "expected true or false, found %q", w)
+	}
+}
+
+// bareInstructions reports whether the text begins with an instruction
+// instead of a computation.
+func (p *parser) bareInstructions() bool {
+	save := p.pos
+	defer func() { p.pos = save }()
+	if p.isWord("ENTRY") {
+		return false
+	}
+	if p.isWord("ROOT") || p.startsShape() {
+		return true
+	}
+	if p.peek() == '%' {
+		p.pos++
+	}
+	return p.word() != "" && p.peek() == '='
+}
+
+// bareComputation reads instructions up to the end as one computation.
+func (p *parser) bareComputation() bool {
+	p.comp = p.g.BeginComputation("entry")
+	p.g.Comps.TextLine[p.comp] = uint32(p.lineAt(p.pos))
+	root := components.NoOp
+	for p.peek() != 0 && !p.isWord("HloModule") {
+		if !p.instruction(&root) {
+			return false
+		}
+	}
+	p.g.EndComputation(root)
+	return p.afterComputation()
+}
+
+// computation reads "name (params) -> shape { instructions }".
+func (p *parser) computation() bool {
+	p.peek()
+	at := p.pos
+	name, ok := p.name()
+	if !ok {
+		return false
+	}
+	if p.peek() == '(' {
+		if _, ok := p.balanced(); !ok {
+			return false
+		}
+		if !p.expectAfter('-', "after the parameters of computation", name) || !p.expect('>', "after '-'") {
+			return false
+		}
+		if _, ok := p.shape(); !ok {
+			return false
+		}
+	}
+	if !p.expectAfter('{', "to begin computation", name) {
+		return false
+	}
+	if p.compNamed(name) != components.NoComp {
+		return p.failAt(at, "computation %q is defined twice", name)
+	}
+	p.comp = p.g.BeginComputation(name)
+	p.define(p.comp, at)
+	root := components.NoOp
+	for !p.accept('}') {
+		if p.pos >= len(p.s) {
+			return p.failAt(at, "computation %q is not closed", name)
+		}
+		if !p.instruction(&root) {
+			return false
+		}
+	}
+	p.g.EndComputation(root)
+	for p.accept(',') {
+		key := p.word()
+		if !p.expectAfter('=', "after an attribute of computation", name) {
+			return false
+		}
+		if key == "execution_thread" {
+			v, ok := p.quoted()
+			if !ok {
+				return false
+			}
+			if v != "main" {
+				p.g.Comps.Thread[p.comp] = p.g.Str(v)
+			}
+		} else if _, ok := p.value(); !ok {
+			return false
+		}
+	}
+	return p.afterComputation()
+}
+
+// afterComputation adds what the computation just read needs beside it: the
+// computations of asynchronous sugar and those written in the place of a name.
+func (p *parser) afterComputation() bool {
+	comp := p.comp
+	if !p.expandSugar() {
+		return false
+	}
+	inlines := p.inlines
+	p.inlines = nil
+	for _, l := range inlines {
+		if !p.inline(l) {
+			return false
+		}
+	}
+	p.comp = comp
+	return true
+}
+
+// inline reads a computation in braces that was skipped.
+func (p *parser) inline(l lateCall) bool {
+	if p.nest == maxDepth {
+		return p.failAt(l.pos, "computations are nested more than %d levels", maxDepth)
+	}
+	p.nest++
+	back := p.pos
+	p.pos = l.pos + 1
+	name := "inline_" + p.g.OpText(l.op)
+	for i := 0; p.compNamed(name) != components.NoComp; i++ {
+		name = "inline_" + p.g.OpText(l.op) + "." + string(appendInt(nil, int64(i)))
+	}
+	p.comp = p.g.BeginComputation(name)
+	p.define(p.comp, l.pos)
+	p.g.SetCall(l.op, l.i, p.comp)
+	root := components.NoOp
+	nest := p.nest
+	p.nest = 0
+	for !p.accept('}') {
+		if p.pos >= len(p.s) {
+			return p.failAt(l.pos, "computation is not closed")
+		}
+		if !p.instruction(&root) {
+			return false
+		}
+	}
+	p.nest = nest
+	p.g.EndComputation(root)
+	ok := p.afterComputation()
+	p.nest--
+	p.pos = back
+	return ok
+}
+
+// define records the name and line of a computation.
+func (p *parser) define(c components.CompID, at int) {
+	p.g.Comps.TextLine[c] = uint32(p.lineAt(at))
+	id := p.g.Comps.Name[c]
+	for int(id) >= len(p.compOf) {
+		p.compOf = append(p.compOf, 0)
+	}
+	p.compOf[id] = uint32(c) + 1
+}
+
+func (p *parser) compNamed(name string) components.CompID {
+	if id, ok := p.g.LookupStr(name); ok && int(id) < len(p.compOf) && p.compOf[id] != 0 {
+		return components.CompID(p.compOf[id] - 1)
+	}
+	return components.NoComp
+}
+
+// opNamed returns the operator of the computation being read with a name.
+func (p *parser) opNamed(id components.StrID) components.OpID {
+	if int(id) < len(p.opOf) {
+		if e := p.opOf[id]; e.comp == p.comp && p.opAt(e, id) {
+			return e.op
+		}
+	}
+	return components.NoOp
+}
+
+// opAt guards against the zero entries of a grown table, which look like
+// operator 0 of computation 0.
+func (p *parser) opAt(e opEntry, id components.StrID) bool {
+	return int(e.op) < p.g.NumOps() && p.g.Ops.Name[e.op] == id
+}
+
+// instruction reads "[ROOT] name = [shape] opcode(operands), attributes".
+func (p *parser) instruction(root *components.OpID) bool {
+	p.peek()
+	at := p.pos
+	isRoot := p.isWord("ROOT") && p.s[p.pos+4:] != "" && !p.assigned("ROOT")
+	if isRoot {
+		p.pos += len("ROOT")
+	}
+	var name string
+	if p.missing && p.startsShape() && !p.named() {
+		name = "" // a nameless instruction of bare text
+	} else {
+		var ok bool
+		if name, ok = p.name(); !ok {
+			return false
+		}
+		if !p.expectAfter('=', "after instruction", name) {
+			return false
+		}
+	}
+	op, ok := p.body(at, name)
+	if !ok {
+		return false
+	}
+	if isRoot {
+		if *root != components.NoOp {
+			return p.failAt(at, "computation %q has a second ROOT", p.g.CompText(p.comp))
+		}
+		*root = op
+	}
+	return true
+}
+
+// assigned reports whether the word at the cursor is followed by '=': an
+// instruction may be called ROOT.
+func (p *parser) assigned(word string) bool {
+	save := p.pos
+	p.pos += len(word)
+	is := p.peek() == '='
+	p.pos = save
+	return is
+}
+
+// named reports whether the cursor is at "name =".
+func (p *parser) named() bool {
+	save := p.pos
+	defer func() { p.pos = save }()
+	if p.peek() == '%' {
+		p.pos++
+	}
+	return p.word() != "" && p.peek() == '='
+}
+
+// body reads "[shape] opcode(operands), attributes" and adds the operator.
+// An empty name means that it is anonymous: an operand of another.
+func (p *parser) body(at int, name string) (components.OpID, bool) {
+	shape := components.ShapeID(0)
+	if p.startsShape() {
+		var ok bool
+		if shape, ok = p.shape(); !ok {
+			return 0, false
+		}
+	}
+	p.peek()
+	kindAt := p.pos
+	word := p.word()
+	if word == "" {
+		return 0, p.fail("expected an opcode, found %s", p.found())
+	}
+	kind, part, ok := parseOpcode(word)
+	if !p.expectAfter('(', "after opcode", word) {
+		return 0, false
+	}
+	var id components.StrID
+	if name != "" {
+		id = p.g.Str(name)
+		if p.opNamed(id) != components.NoOp {
+			return 0, p.failAt(at, "instruction %q is defined twice in the computation", name)
+		}
+	}
+	mark := len(p.operands)
+	index := int64(components.NoIndex)
+	literal := ""
+	switch {
+	case !ok:
+		// An opcode nobody here knows: its operands are read all the same.
+		kind = components.OpUnknown
+		if !p.operandList() {
+			return 0, false
+		}
+	case kind == components.OpParameter && part == whole:
+		numAt := p.pos
+		if index, ok = p.int(); !ok {
+			return 0, false
+		}
+		if index < 0 || index > 1<<30 {
+			return 0, p.failAt(numAt, "parameter number %d", index)
+		}
+		if !p.expect(')', "after the parameter number") {
+			return 0, false
+		}
+	case kind == components.OpConstant && part == whole:
+		if literal, ok = p.literal(shape); !ok {
+			return 0, false
+		}
+	default:
+		if !p.operandList() {
+			return 0, false
+		}
+	}
+	if name == "" {
+		id = p.freshName(word)
+	}
+	inner := kind
+	switch part {
+	case start:
+		kind = components.OpAsyncStart
+	case update:
+		kind = components.OpAsyncUpdate
+	case done:
+		kind = components.OpAsyncDone
+	}
+	op := p.g.AddOpOperands(kind, id, shape, p.operands[mark:])
+	p.operands = p.operands[:mark]
+	p.g.Ops.TextLine[op] = uint32(p.lineAt(at))
+	p.g.Ops.Index[op] = int32(index)
+	for int(id) >= len(p.opOf) {
+		p.opOf = append(p.opOf, opEntry{})
+	}
+	p.opOf[id] = opEntry{p.comp, op}
+	if kind == components.OpUnknown {
+		p.g.SetAttrStr(op, components.AttrOpcode, word)
+	}
+	if kind == components.OpConstant && !setLiteral(p.g, op, literal) {
+		return 0, p.failAt(kindAt, "constant %q is no value of %s", clip(literal), p.g.ShapeText(shape))
+	}
+	// An anonymous operand has no attributes: a comma there begins the next
+	// operand.
+	if p.nest == 0 && !p.attributes(op) {
+		return 0, false
+	}
+	if part == start {
+		p.sugars = append(p.sugars, sugar{op, inner, at})
+		if shape == 0 {
+			return 0, p.failAt(at, "%s needs its shape stated", word)
+		}
+		return op, true
+	}
+	if shape == 0 {
+		return op, p.infer(op, at)
+	}
+	return op, true
+}
+
+// infer tells the shape of op, or leaves it for the end of the module where
+// it depends on a computation that comes later.
+func (p *parser) infer(op components.OpID, at int) bool {
+	if !p.inferable(op) {
+		p.inter = append(p.inter, op)
+		return true
+	}
+	if err := p.g.Infer(op); err != nil {
+		return p.graphErr(err, at)
+	}
+	return true
+}
+
+// inferable reports whether what op depends on has its shape.
+func (p *parser) inferable(op components.OpID) bool {
+	g := p.g
+	for _, c := range g.Calls(op) {
+		if c.Comp == components.NoComp || g.Comps.Root[c.Comp] == components.NoOp || g.Ops.Shape[g.Comps.Root[c.Comp]] == 0 {
+			return false
+		}
+	}
+	for _, o := range g.Operands(op) {
+		if g.Ops.Shape[o.Op] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// inferLate tells the shapes that had to wait, in as many rounds as the
+// computations call each other deeply.
+func (p *parser) inferLate() bool {
+	for len(p.inter) > 0 {
+		wait := p.inter[:0]
+		for _, op := range p.inter {
+			if !p.inferable(op) {
+				wait = append(wait, op)
+				continue
+			}
+			if err := p.g.Infer(op); err != nil {
+				return p.graphErr(err, 0)
+			}
+		}
+		if len(wait) == len(p.inter) {
+			return p.graphErr(p.g.Infer(wait[0]), 0) // recursion, or a computation without instructions
+		}
+		p.inter = wait
+	}
+	return true
+}
+
+// freshName makes a name for an anonymous instruction.
+func (p *parser) freshName(word string) components.StrID {
+	buf := append([]byte(word), '.')
+	n := len(buf)
+	for i := p.g.NumOps(); ; i++ {
+		buf = appendInt(buf[:n], int64(i))
+		id := p.g.Str(string(buf))
+		if p.opNamed(id) == components.NoOp {
+			return id
+		}
+	}
+}
+
+// operandList takes "operand, …)"; the opening parenthesis is taken.
+func (p *parser) operandList() bool {
+	if p.accept(')') {
+		return true
+	}
+	for {
+		if !p.operand() {
+			return false
+		}
+		if p.accept(',') {
+			continue
+		}
+		return p.expect(')', "to end the operands")
+	}
+}
+
+// operand takes "[shape] name[#i…]" or "[shape] opcode(operands)".
+func (p *parser) operand() bool {
+	b := p.peek()
+	at := p.pos
+	shape := components.ShapeID(0)
+	if b != '%' && p.startsShape() {
+		var ok bool
+		if shape, ok = p.shape(); !ok {
+			return false
+		}
+		b = p.peek()
+	}
+	nameAt := p.pos
+	if b != '%' {
+		i := p.pos
+		for i < len(p.s) && class[p.s[i]]&classWord != 0 {
+			i++
+		}
+		if i > p.pos && i < len(p.s) && p.s[i] == '(' {
+			return p.nested(at)
+		}
+	}
+	name, ok := p.name()
+	if !ok {
+		return false
+	}
+	op := components.NoOp
+	if id, ok := p.g.LookupStr(name); ok {
+		op = p.opNamed(id)
+	}
+	if op == components.NoOp {
+		if !p.missing || shape == 0 {
+			return p.failAt(nameAt, "operand %q is not defined before in the computation", name)
+		}
+		op = p.addMissing(name, shape)
+	}
+	o := components.Operand{Op: op}
+	if p.pos < len(p.s) && p.s[p.pos] == '#' {
+		if o.Path, ok = p.path(); !ok {
+			return false
+		}
+	}
+	p.operands = append(p.operands, o)
+	return true
+}
+
+// nested takes an anonymous instruction in the place of an operand.
+func (p *parser) nested(at int) bool {
+	if p.nest == maxDepth {
+		return p.fail("instructions are nested more than %d levels", maxDepth)
+	}
+	p.nest++
+	p.pos = at
+	op, ok := p.body(at, "")
+	p.nest--
+	if !ok {
+		return false
+	}
+	p.operands = append(p.operands, components.Operand{Op: op})
+	return true
+}
+
+// path takes "#1#0".
+func (p *parser) path() (components.PathID, bool) {
+	v := p.ints[:0]
+	for p.pos < len(p.s) && p.s[p.pos] == '#' {
+		p.pos++
+		i, ok := p.int()
+		if !ok {
+			return 0, false
+		}
+		v = append(v, i)
+	}
+	p.ints = v[:0]
+	return p.g.AddPath(v...), true
+}
+
+// addMissing makes a parameter of an operand that bare text does not define.
+func (p *parser) addMissing(name string, shape components.ShapeID) components.OpID {
+	op := p.g.AddParameter(name, shape, p.params())
+	p.g.Ops.TextLine[op] = uint32(p.lineAt(p.pos))
+	id := p.g.Ops.Name[op]
+	for int(id) >= len(p.opOf) {
+		p.opOf = append(p.opOf, opEntry{})
+	}
+	p.opOf[id] = opEntry{p.comp, op}
+	return op
+}
+
+// params counts the parameters of the computation being read.
+func (p *parser) params() int {
+	n := 0
+	for op := p.g.Comps.First[p.comp]; int(op) < p.g.NumOps(); op++ {
+		if p.g.Ops.Kind[op] == components.OpParameter {
+			n++
+		}
+	}
+	return n
+}
+
+// resolveCalls fills in the computations that were named before they came.
+func (p *parser) resolveCalls() bool {
+	for _, l := range p.late {
+		c := p.compNamed(l.name)
+		if c == components.NoComp {
+			return p.failAt(l.pos, "computation %q does not exist", l.name)
+		}
+		p.g.SetCall(l.op, l.i, c)
+	}
+	return true
+}
+
+// clip shortens a text for a message.
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}
