@@ -1,6 +1,11 @@
 package components
 
-import "perfsim/ecs"
+import (
+	"cmp"
+	"slices"
+
+	"perfsim/ecs"
+)
 
 // Cause is what held an instruction back until it started, or why a lane was
 // idle.
@@ -88,12 +93,32 @@ type Attribution struct {
 	// started, in ns. It is absent where that is never: a model whose starts
 	// are not all explained by lanes, dependencies and resources fills it.
 	Gap ecs.Column[uint64]
+	// Others lists, in program order, the instructions held by an
+	// anti-dependency, and what would have held them without any.
+	Others []Other
+}
+
+// Other is what holds an instruction apart from anti-dependencies.
+type Other struct {
+	Instr InstrID
+	Pred  InstrID // NoInstr where nothing does
+	At    uint64  // when it lets go, in ns
 }
 
 // NewAttribution returns an empty table.
 func NewAttribution() Attribution {
 	return Attribution{Cause: ecs.NewColumn[Cause]("attribution.cause"), Pred: ecs.NewColumn[InstrID]("attribution.pred"),
 		Gap: ecs.NewColumn[uint64]("attribution.gap")}
+}
+
+// Other returns what would have held instruction i without
+// anti-dependencies, and whether i is held by one.
+func (a *Attribution) Other(i InstrID) (Other, bool) {
+	k, ok := slices.BinarySearchFunc(a.Others, i, func(o Other, i InstrID) int { return cmp.Compare(o.Instr, i) })
+	if !ok {
+		return Other{}, false
+	}
+	return a.Others[k], true
 }
 
 // GapCause names the delay after the binding constraint of i let go: a

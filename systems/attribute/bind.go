@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,19 +21,21 @@ func Bind(ctx context.Context, w *components.World, rules place.Rules, run compo
 	a.Pred.Resize(m.Instr.Len())
 	tops := m.TopBlocks()
 	gaps := make([][]gap, len(tops))
+	others := make([][]components.Other, len(tops))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
 	for n, row := range tops {
 		g.Go(func() error {
 			b := newBinder(newBlock(w, rules, run, row), &a)
 			err := b.walk(ctx)
-			gaps[n] = b.gaps
+			gaps[n], others[n] = b.gaps, b.others
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	a.Others = slices.Concat(others...)
 	for _, list := range gaps {
 		if len(list) > 0 && a.Gap.Len() == 0 {
 			a.Gap.Resize(m.Instr.Len())
@@ -59,8 +62,9 @@ type hold struct {
 // binder repeats the walk of the placement with the owners of all resources.
 type binder struct {
 	*block
-	a    *components.Attribution
-	gaps []gap
+	a      *components.Attribution
+	gaps   []gap
+	others []components.Other
 
 	free  []hold // by lane
 	banks []hold // by core and bank: next dispatch of the last user
@@ -116,7 +120,11 @@ func (b *binder) walk(ctx context.Context) error {
 		if b.rulesApply(i) {
 			b.resources(i)
 		}
+		other := components.Other{Instr: components.InstrID(i), Pred: b.best.by, At: b.best.at}
 		b.consider(anti, components.CauseAnti)
+		if b.cause == components.CauseAnti {
+			b.others = append(b.others, other)
+		}
 		causes[i], preds[i] = b.cause, b.best.by
 		if b.best.at < start {
 			b.gaps = append(b.gaps, gap{i, start - b.best.at})

@@ -1,0 +1,194 @@
+package antidep
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/internal/overlap"
+)
+
+// Buffer is a piece of memory that is used again: what an anti-dependency
+// protects. It is the location of the operand that overwrites it where the
+// module has locations, a PSUM bank, or else the range of addresses.
+type Buffer struct {
+	Memory   components.Memory
+	Core     uint16 // of on-chip memory
+	Location uint32 // row of the location table plus one, 0 where there is none
+	Bank     int8   // of PSUM, -1 elsewhere
+	Lo, Hi   uint64 // bytes: per partition on the chip, linear in device memory
+}
+
+// None is the buffer of anti-dependencies whose operands do not tell one.
+var None = Buffer{Bank: -1}
+
+// Name says what the buffer is, for people and for drop=anti:buffer=NAME.
+func (b Buffer) Name(m *components.Module) string {
+	core := ""
+	if b.Core > 0 {
+		core = "nc" + strconv.Itoa(int(b.Core)) + "."
+	}
+	switch {
+	case b == None:
+		return "unknown"
+	case b.Location > 0:
+		return core + m.Symbols.String(m.Locations.Name.At(int(b.Location-1)))
+	case b.Bank >= 0:
+		return core + "PSUM.bank" + strconv.Itoa(int(b.Bank))
+	}
+	return core + b.Memory.String() + "@0x" + strconv.FormatUint(b.Lo, 16) + "-0x" + strconv.FormatUint(b.Hi, 16)
+}
+
+// Tensor returns the name of the logical tensor, "" where none is known.
+func (b Buffer) Tensor(m *components.Module) string {
+	if b.Location == 0 {
+		return ""
+	}
+	return m.Symbols.String(m.Locations.Tensor.Get(int(b.Location - 1)))
+}
+
+// Bytes returns the size of the buffer: per partition on the chip.
+func (b Buffer) Bytes(m *components.Module) uint64 {
+	switch {
+	case b.Location > 0:
+		return m.Locations.Bytes.Get(int(b.Location - 1))
+	case b.Bank >= 0:
+		return bankBytes
+	}
+	return b.Hi - b.Lo
+}
+
+// bankBytes is the size of a PSUM bank per partition: 2 KiB on all machines
+// described.
+const bankBytes = 2048
+
+// Table says which buffer every anti-dependency protects.
+type Table struct {
+	Buffers []Buffer // in the order in which the program meets them
+	// Edges are the ids of the anti-dependencies, ascending; Of[k] is the row
+	// of Buffers that edge Edges[k] protects.
+	Edges []uint32
+	Of    []uint32
+}
+
+// chunk is how many rows one goroutine looks at.
+const chunk = 1 << 15
+
+// Buffers finds the buffer of every anti-dependency of a module.
+func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error) {
+	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
+	rows := max(len(off)-1, 0)
+	type part struct {
+		edges   []uint32
+		buffers []Buffer
+	}
+	parts := make([]part, (rows+chunk-1)/chunk)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, jobs))
+	for n := range parts {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			p := &parts[n]
+			for i := n * chunk; i < min((n+1)*chunk, rows); i++ {
+				// Anti-dependencies come last in their row.
+				for e := int(off[i+1]) - 1; e >= int(off[i]) && uint8(words[e]>>ecs.ClassShift) == components.ClassAnti; e-- {
+					p.edges = append(p.edges, uint32(e))
+				}
+				// The loop above went backwards within the row.
+				from := len(p.buffers)
+				reverse(p.edges[from:])
+				for _, e := range p.edges[from:] {
+					p.buffers = append(p.buffers, of(m, components.InstrID(i), components.InstrID(words[e]&ecs.TargetMask)))
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	t := &Table{}
+	row := map[Buffer]uint32{}
+	for _, p := range parts {
+		t.Edges = append(t.Edges, p.edges...)
+		for _, b := range p.buffers {
+			r, ok := row[b]
+			if !ok {
+				r = uint32(len(t.Buffers))
+				row[b] = r
+				t.Buffers = append(t.Buffers, b)
+			}
+			t.Of = append(t.Of, r)
+		}
+	}
+	return t, nil
+}
+
+func reverse(s []uint32) {
+	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
+		s[i], s[j] = s[j], s[i]
+	}
+}
+
+// of returns the buffer that writer overwrites while reader reads it.
+func of(m *components.Module, writer, reader components.InstrID) Buffer {
+	wlo, whi := m.Operands.Range(writer)
+	rlo, rhi := m.Operands.Range(reader)
+	for w := wlo; w < whi; w++ {
+		if m.Operands.Role.At(w) != components.RoleOut {
+			continue
+		}
+		out := m.Operands.At(w)
+		for r := rlo; r < rhi; r++ {
+			if m.Operands.Role.At(r) == components.RoleOut {
+				continue
+			}
+			if overlap.Of(m, out, m.Operands.At(r)) == overlap.Yes {
+				return bufferOf(m, writer, out)
+			}
+		}
+	}
+	return None
+}
+
+func bufferOf(m *components.Module, i components.InstrID, o components.AccessPattern) Buffer {
+	b := Buffer{Memory: o.Memory, Location: o.Where, Bank: -1}
+	if o.Memory.InDRAM() {
+		b.Memory = components.MemDRAM
+	} else {
+		b.Core = m.Lanes.Core.At(int(m.Instr.Lane.At(int(i))))
+	}
+	if o.Where > 0 {
+		return b
+	}
+	b.Lo, b.Hi = o.Span()
+	if o.Memory == components.MemPSUM && b.Hi > b.Lo && b.Lo/bankBytes == (b.Hi-1)/bankBytes {
+		b.Bank = int8(min(b.Lo/bankBytes, 127))
+		b.Lo, b.Hi = uint64(b.Bank)*bankBytes, uint64(b.Bank+1)*bankBytes
+	}
+	return b
+}
+
+// Find returns the row of the buffer with the given name, or the rows of all
+// buffers of the tensor with that name.
+func (t *Table) Find(m *components.Module, name string) ([]uint32, error) {
+	var tensor []uint32
+	for r, b := range t.Buffers {
+		if b.Name(m) == name {
+			return []uint32{uint32(r)}, nil
+		}
+		if b.Location > 0 && b.Tensor(m) == name {
+			tensor = append(tensor, uint32(r))
+		}
+	}
+	if len(tensor) == 0 {
+		return nil, fmt.Errorf("no anti-dependency protects a buffer or tensor called %q; explain --antideps lists them", name)
+	}
+	return tensor, nil
+}
