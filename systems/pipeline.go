@@ -8,6 +8,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/metricstore"
+	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	"perfsim/systems/emit"
 	"perfsim/systems/index"
@@ -47,7 +48,7 @@ func perfSim(p Pass, last bool) []System {
 	list := []System{
 		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) }),
 			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
-		{Name: "place", Run: unlessPlaced(func(ctx context.Context, w *World) error { return place.Run(ctx, &w.World) }),
+		{Name: "place", Run: unlessPlaced(placeModel),
 			Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},
 		{Name: "index", Run: unlessPlaced(func(ctx context.Context, w *World) error { return index.Build(ctx, &w.World) }),
 			Reads: []ecs.Component{"instr", "edges"}, Writes: []ecs.Component{"index"}},
@@ -66,6 +67,14 @@ func perfSim(p Pass, last bool) []System {
 		}, Reads: []ecs.Component{"events", "instr", "edges", "operands"}, Writes: []ecs.Component{"files.traces"}})
 	}
 	return list
+}
+
+// placeModel places with the rules of the configured model.
+func placeModel(ctx context.Context, w *World) error {
+	if w.Config.Model == cost.Calibrated {
+		return calibrated.Run(ctx, &w.World)
+	}
+	return place.Run(ctx, &w.World)
 }
 
 func metricStore(Pass, bool) []System {

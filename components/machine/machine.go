@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -139,27 +138,6 @@ type Cost struct {
 	Mark string `yaml:"mark"`
 }
 
-// Calibrated has what the fitted model needs; see systems/calibrated.
-type Calibrated struct {
-	// Scaled tells that the constants are another machine's, scaled by
-	// documented clocks and rates: "from trn2".
-	Scaled string `yaml:"scaled,omitempty"`
-	// Ops has issue interval and latency by opcode name.
-	Ops map[string]CalibratedOp `yaml:"ops,omitempty"`
-	// Constants by name, in the unit the name ends with.
-	Constants map[string]float64 `yaml:"constants,omitempty"`
-}
-
-// CalibratedOp is issue interval and latency of one opcode, in cycles of its
-// engine's clock per element and per instruction, plus a latency in ns.
-type CalibratedOp struct {
-	IssuePerElem float64 `yaml:"issue_per_elem"`
-	IssueBase    float64 `yaml:"issue_base"`
-	IssueMin     float64 `yaml:"issue_min,omitempty"`
-	LatencyNs    float64 `yaml:"latency_ns"` // from the end of the issue interval
-	Samples      int     `yaml:"samples,omitempty"`
-}
-
 // Names returns the names of the embedded descriptions, sorted.
 func Names() []string {
 	entries, _ := fs.ReadDir(files, ".") // an embedded folder cannot fail to list
@@ -277,10 +255,8 @@ func (m *Machine) Check() error {
 	if err := m.Reference.Default.check(); err != nil {
 		return fmt.Errorf("reference.default_cost: %w", err)
 	}
-	for name, v := range m.Calibrated.Constants {
-		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return fmt.Errorf("calibrated.constants.%s is %v", name, v)
-		}
+	if err := m.Calibrated.check(); err != nil {
+		return fmt.Errorf("calibrated: %w", err)
 	}
 	return nil
 }

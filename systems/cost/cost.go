@@ -37,7 +37,7 @@ func Fill(ctx context.Context, w *components.World) error {
 		if len(w.Machine.Calibrated.Ops) == 0 {
 			return fmt.Errorf("machine %s has no calibrated model", w.Machine.Name)
 		}
-		row = newCalibrated(m, w.Machine).row
+		row = NewNominal(m, w.Machine).row
 	case Replay:
 		if !m.HasMeasurement() {
 			return fmt.Errorf("the replay model needs an input with durations, which %s has not", m.Name)

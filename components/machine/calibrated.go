@@ -1,0 +1,102 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Calibrated has the constants of the fitted model; systems/calibrated tells
+// what each means.
+type Calibrated struct {
+	// Scaled tells that the constants are another machine's, scaled by
+	// documented clocks and rates; empty where they were measured here.
+	Scaled string `yaml:"scaled,omitempty"`
+	// Ops has the data-path costs by "Engine.OPCODE".
+	Ops map[string]CalibratedOp `yaml:"ops,omitempty"`
+	// Constants by name, in the unit the name ends with.
+	Constants map[string]Constant `yaml:"constants,omitempty"`
+}
+
+// The marks of calibrated constants.
+const (
+	MarkFitted     = "FITTED"     // from measured profiles
+	MarkDocumented = "DOCUMENTED" // published, not identified by the profiles
+	MarkScaled     = "SCALED"     // another machine's, by documented clocks and rates
+	MarkOurs       = "OURS"       // chosen by this project
+)
+
+// Constant is one constant of the calibrated model with how well it is known.
+type Constant struct {
+	Value   float64 `yaml:"value"`
+	Samples int     `yaml:"n,omitempty"`      // measurements it was fitted to
+	Spread  float64 `yaml:"spread,omitempty"` // median absolute deviation of the measurements
+	Mark    string  `yaml:"mark"`
+}
+
+// CalibratedOp is what one data-path operation costs on one engine, for N
+// elements per partition: the issue interval is max(Min, PerElem×N + Base)
+// cycles of the engine's clock, and the result is visible LatencyNs after it.
+type CalibratedOp struct {
+	PerElem float64 `yaml:"per_elem"`
+	// PerElem16 replaces PerElem where all tensors are 16-bit and in SBUF,
+	// PerElemPSUM where a tensor input is in PSUM; 0 for no difference.
+	PerElem16   float64 `yaml:"per_elem_16bit,omitempty"`
+	PerElemPSUM float64 `yaml:"per_elem_psum,omitempty"`
+	Base        float64 `yaml:"base"`
+	BasePSUM    float64 `yaml:"base_psum,omitempty"` // replaces Base for a PSUM input; 0 for no difference
+	Min         float64 `yaml:"min,omitempty"`
+	LatencyNs   float64 `yaml:"latency_ns"`
+	LatencyPSUM float64 `yaml:"latency_psum_ns,omitempty"` // replaces LatencyNs for a PSUM input; 0 for no difference
+	// SpacingBase is the least distance of two results of the engine, less
+	// PerElem×N, in cycles; 0 for none.
+	SpacingBase float64 `yaml:"spacing_base,omitempty"`
+	Samples     int     `yaml:"n,omitempty"`
+	Spread      float64 `yaml:"spread_ns,omitempty"`
+	Mark        string  `yaml:"mark"`
+}
+
+// Constant returns the value of a constant and whether there is one.
+func (c *Calibrated) Constant(name string) (float64, bool) {
+	v, ok := c.Constants[name]
+	return v.Value, ok
+}
+
+// Names returns the names of the constants, sorted.
+func (c *Calibrated) Names() []string { return slices.Sorted(maps.Keys(c.Constants)) }
+
+// OpNames returns the names of the operations, sorted.
+func (c *Calibrated) OpNames() []string { return slices.Sorted(maps.Keys(c.Ops)) }
+
+// most bounds a constant: nothing in the model takes longer than a second or
+// more than a billion cycles.
+const most = 1e9
+
+func (c *Calibrated) check() error {
+	bad := func(v float64) bool { return !(v >= 0 && v <= most) }
+	for _, name := range c.Names() {
+		k := c.Constants[name]
+		if bad(k.Value) || math.IsNaN(k.Spread) {
+			return fmt.Errorf("constants.%s is %v, not between 0 and %g", name, k.Value, most)
+		}
+		if k.Mark == "" {
+			return fmt.Errorf("constants.%s: %w", name, errNoMark)
+		}
+	}
+	for _, name := range c.OpNames() {
+		o := c.Ops[name]
+		for _, v := range []float64{o.PerElem, o.PerElem16, o.PerElemPSUM, o.Base, o.BasePSUM, o.Min, o.LatencyNs, o.LatencyPSUM, o.SpacingBase} {
+			if bad(v) {
+				return fmt.Errorf("ops.%s has %v, not between 0 and %g", name, v, most)
+			}
+		}
+		if o.Mark == "" {
+			return fmt.Errorf("ops.%s: %w", name, errNoMark)
+		}
+	}
+	return nil
+}
+
+var errNoMark = errors.New("mark is missing: FITTED, DOCUMENTED, SCALED or OURS")

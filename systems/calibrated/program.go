@@ -1,0 +1,257 @@
+package calibrated
+
+import (
+	"slices"
+	"strings"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/systems/cost"
+)
+
+// kind is what the model does with an instruction.
+type kind uint8
+
+const (
+	kindData    kind = iota // on the engine's data path
+	kindControl             // by the sequencer
+	kindDrain               // by the sequencer, waits for the data path
+	kindLoad                // PE: weights
+	kindStream              // PE: moving tensor
+	kindMatmul              // PE: both, the compiler's matmul
+	kindHW                  // triggers a transfer with hardware descriptors
+	kindSW                  // triggers a transfer with software descriptors
+	kindOther               // a lane that is no engine's: collectives
+	kindBarrier             // waits for all engines of its core
+	kindNone                // takes no time
+	kindLoop                // not placed
+)
+
+// program is the module as the model sees it: static columns by row.
+type program struct {
+	m       *components.Module
+	c       *Constants
+	nominal *cost.Nominal
+	cycle   float64 // ns of the PE array's clock
+
+	kind  []kind
+	group []uint16 // the sequencer that takes the instruction
+
+	groups []group
+	cores  int
+	// control is the duration of control instructions by engine and opcode,
+	// negative where the description has none.
+	control [components.NumEngines][]float64
+	gap     [components.NumEngines][]float64 // by class of this and the next instruction
+	class   []uint8                          // by opcode
+	classes int
+
+	syncs bool // synchronised by semaphores
+	sems  int
+	sem   []uint32 // by row of the Syncs table
+	// wait is the value to wait for by run and row of the Syncs table, noWait
+	// for none: what other cores or the runtime raise is taken as there, and
+	// run B leaves out what only anti-dependencies need.
+	wait [2][]int64
+}
+
+// group is one sequencer: an engine of a core, or a lane without an engine.
+type group struct {
+	engine components.Engine
+	core   uint16
+	lane   uint16 // plus one: a lane that is no engine's
+}
+
+// classData is the gap class of data-path instructions; control opcodes have
+// one each from 1 on.
+const classData = 0
+
+// newProgram classifies every instruction.
+func newProgram(m *components.Module, mach *machine.Machine, c *Constants) *program {
+	p := &program{m: m, c: c, nominal: cost.NewNominal(m, mach), cycle: 100 / float64(mach.Clock.PEArray)}
+	n := m.Instr.Len()
+	p.kind = make([]kind, n)
+	p.group = make([]uint16, n)
+	p.tables(mach)
+
+	in := &m.Instr
+	lane, flags, opcode := in.Lane.Slice(), in.Flags.Slice(), in.Opcode.Slice()
+	ops := make([]opKind, m.NumOpcodes())
+	for op := range ops {
+		ops[op] = kindOf(m.OpcodeName(components.Opcode(op)))
+	}
+	// The group of (lane, engine), plus one, so that the rows need no map.
+	seen := make([]uint16, m.Lanes.Len()*int(components.NumEngines))
+	for i := range n {
+		k, e, other := p.classify(i, ops[opcode[i]], flags[i])
+		slot := &seen[int(lane[i])*int(components.NumEngines)+int(e)]
+		if other || *slot == 0 {
+			g := group{engine: e, core: m.Lanes.Core.At(int(lane[i]))}
+			if other {
+				g.lane = lane[i] + 1
+			}
+			at := uint16(slices.Index(p.groups, g) + 1)
+			if at == 0 {
+				p.groups = append(p.groups, g)
+				at = uint16(len(p.groups))
+				p.cores = max(p.cores, int(g.core)+1)
+			}
+			*slot = at
+		}
+		p.kind[i], p.group[i] = k, *slot-1
+		if other {
+			*slot = 0
+		}
+	}
+	p.readSyncs()
+	return p
+}
+
+type opKind uint8
+
+const (
+	opData opKind = iota
+	opControl
+	opDrain
+	opDMA
+	opNone
+)
+
+// kindOf tells what an opcode is by its name: those of the hardware as
+// profiles name them and those of the compiler.
+func kindOf(name string) opKind {
+	switch name {
+	case "DRAIN", "Drain":
+		return opDrain
+	case "EVENT_SEMAPHORE", "EVENT_SEMAPHORE_RANGE_CLEAR", "NOP", "NOTIFY", "WRITE", "SET_ORDERING_MODE", "COMPARE_BRANCH", "BRANCH_HINT",
+		"BRANCH_PREFETCH_HINT", "TENSOR_LOAD", "TENSOR_SAVE", "MOVE", "ALU_OP", "HALT", "ACT_TABLE_LOAD",
+		"EventSemaphore", "GroupResetSemaphores", "NoOp", "Halt", "RegisterAlu", "RegisterMove", "TensorLoad", "TensorSave", "LoadActFuncSet",
+		"CompareAndBranch", "UnconditionalBranch", "BranchHint", "Return", "Exit", "Break", "Call":
+		return opControl
+	case "Load", "Save", "DMACopy", "DMA", "DMATrigger", "GenericIndirectLoad", "IndirectLoad", "GenericIndirectSave", "IndirectSave",
+		"IndirectSaveAccumulate", "DMADescriptorCopy", "DMADescriptorCCE", "DMADescriptorTranspose", "DMADescriptorReplicate":
+		return opDMA
+	case "ReadVarAddr", "DMADescriptor", "DMABlock", "Terminator", "SwitchQueueInstance", "ResetQueueInstance", "GetGlobalRankId",
+		"GetCurProcessingRankID", "TensorCompletion", "DevicePrint":
+		return opNone
+	}
+	if strings.HasPrefix(name, "DMA_") {
+		return opDMA
+	}
+	return opData
+}
+
+// controlName is the hardware name of a control opcode of the compiler.
+var controlName = map[string]string{"Drain": "DRAIN", "EventSemaphore": "EVENT_SEMAPHORE", "GroupResetSemaphores": "EVENT_SEMAPHORE_RANGE_CLEAR",
+	"NoOp": "NOP", "RegisterAlu": "ALU_OP", "RegisterMove": "MOVE", "TensorLoad": "TENSOR_LOAD", "TensorSave": "TENSOR_SAVE",
+	"LoadActFuncSet": "ACT_TABLE_LOAD", "CompareAndBranch": "COMPARE_BRANCH", "UnconditionalBranch": "COMPARE_BRANCH", "BranchHint": "BRANCH_HINT"}
+
+// classify returns the kind of instruction i and the engine whose sequencer
+// takes it; other tells that it belongs to a lane of its own.
+func (p *program) classify(i int, op opKind, flags components.Flags) (k kind, e components.Engine, other bool) {
+	in := &p.m.Instr
+	e = in.Engine.At(i)
+	onDMA := in.Lane.At(i)%components.LanesPerCore == components.LaneDMA
+	switch {
+	case flags&components.FlagLoop != 0:
+		return kindLoop, sequencer(e), false
+	case flags&components.FlagBarrier != 0:
+		return kindBarrier, sequencer(e), false
+	case flags&components.FlagCollective != 0 && flags&components.FlagLocal == 0:
+		return kindOther, components.Pool, true
+	case op == opDMA || onDMA && op == opData || flags&components.FlagCollective != 0:
+		// Software descriptors are made on the GpSimd; everything else goes
+		// through the hardware generators, which SP and Activation command.
+		switch {
+		case flags&components.FlagSWDGE != 0:
+			return kindSW, components.Pool, false
+		case e == components.Activation:
+			return kindHW, e, false
+		case e == components.Pool && flags&components.FlagHWDGE == 0:
+			return kindSW, e, false
+		}
+		return kindHW, components.SP, false
+	case op == opNone:
+		return kindNone, sequencer(e), false
+	case op == opDrain:
+		return kindDrain, sequencer(e), false
+	case op == opControl || flags&components.FlagSequencer != 0:
+		return kindControl, sequencer(e), false
+	}
+	if e == components.PE {
+		switch p.nominal.PE(i) {
+		case cost.PELoad:
+			return kindLoad, e, false
+		case cost.PEStream:
+			return kindStream, e, false
+		case cost.PEBoth:
+			return kindMatmul, e, false
+		}
+	}
+	return kindData, sequencer(e), false
+}
+
+// sequencer is the engine that takes an instruction of engine e: what has
+// none of its own goes to SP.
+func sequencer(e components.Engine) components.Engine {
+	switch e {
+	case components.Pool, components.Activation, components.PE, components.DVE:
+		return e
+	}
+	return components.SP
+}
+
+// tables looks the control durations and gaps up once per opcode.
+func (p *program) tables(mach *machine.Machine) {
+	m := p.m
+	n := m.NumOpcodes()
+	p.class = make([]uint8, n)
+	names := []string{"data"}
+	byName := map[string]uint8{"data": classData}
+	for op := range n {
+		name := m.OpcodeName(components.Opcode(op))
+		k := kindOf(name)
+		if h, ok := controlName[name]; ok {
+			name = h
+		}
+		switch k {
+		case opDMA:
+			name = "DMA"
+		case opData, opNone:
+			name = "data"
+		}
+		if _, ok := byName[name]; !ok && len(names) < 255 {
+			byName[name] = uint8(len(names))
+			names = append(names, name)
+		}
+		p.class[op] = byName[name]
+	}
+	p.classes = len(names)
+	for _, e := range engines {
+		p.control[e] = make([]float64, n)
+		for op := range n {
+			v, ok := mach.Calibrated.Constant("seq." + e.String() + "." + names[p.class[op]] + "_ns")
+			if !ok {
+				v = p.c.Engine[e].Chain
+			}
+			p.control[e][op] = v
+		}
+		p.gap[e] = make([]float64, len(names)*len(names))
+		for a, prev := range names {
+			for b, next := range names {
+				v, ok := mach.Calibrated.Constant("seq." + e.String() + ".gap." + prev + "." + next + "_ns")
+				if !ok {
+					v = p.c.Engine[e].Gap
+				}
+				p.gap[e][a*len(names)+b] = v
+			}
+		}
+	}
+}
+
+// gapAfter is the time from the end of instruction i on its sequencer to the
+// start of the next one, j.
+func (p *program) gapAfter(e components.Engine, i, j uint32) float64 {
+	op := p.m.Instr.Opcode.Slice()
+	return p.gap[e][int(p.class[op[i]])*p.classes+int(p.class[op[j]])]
+}

@@ -1,0 +1,284 @@
+package calibrated
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+)
+
+// Run places all top-level blocks of the world with the calibrated model and
+// fills Events and Blocks. Both runs use the governor phase of run A.
+func Run(ctx context.Context, w *components.World) error {
+	c, err := Load(w.Machine)
+	if err != nil {
+		return err
+	}
+	m := w.Module
+	w.Placement++
+	p := newProgram(m, w.Machine, c)
+	arrive := w.Events.Arrive.Scratch(m.Instr.Len())
+	dur := w.Events.Dur.Scratch(m.Instr.Len())
+	w.Blocks = make([]components.BlockResult, m.Blocks.Len())
+	for b := range w.Blocks {
+		w.Blocks[b].Block = b
+	}
+	out := [2]rows{newRows(p), newRows(p)}
+	top := m.TopBlocks()
+	spreads := make([]Spread, len(top))
+	freed := make([]int, len(top))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for n, b := range top {
+		g.Go(func() error {
+			lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
+			var opt Options
+			for run := components.RunA; run <= components.RunB; run++ {
+				if run == components.RunA {
+					s, err := p.phases(ctx, &opt, out[run], b)
+					if err != nil {
+						return err
+					}
+					spreads[n] = s
+				}
+				blk := block{sim: newSim(ctx, p, opt, run, out[run], lo, hi), results: w.Blocks, run: run}
+				if err := blk.place(b); err != nil {
+					return err
+				}
+				freed[n] = max(freed[n], blk.sim.freed)
+				o := &out[run]
+				flags := m.Instr.Flags.Slice()
+				for i := lo; i < hi; i++ {
+					start := uint64(max(0, o.start[i]) + 0.5)
+					d := uint32(o.dur[i] + 0.5)
+					dur[i][run] = d
+					arrive[i][run] = start
+					if flags[i]&components.FlagTrigger == 0 {
+						arrive[i][run] += uint64(d)
+					}
+				}
+				if w.Config.Progress != nil && run == components.RunB {
+					w.Config.Progress(int64(hi), int64(m.Instr.Len()))
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.notes(spreads, freed)
+	return nil
+}
+
+// Spread is what the unknown phase of the governor leaves open.
+type Spread struct {
+	Phases          int     // tried; 1 where it does not matter
+	Phase           float64 // ns, the one used
+	Low, Used, High float64 // ns, totals
+}
+
+func (p *program) notes(spreads []Spread, freed []int) {
+	var s Spread
+	for _, x := range spreads {
+		if x.High-x.Low > s.High-s.Low {
+			s = x
+		}
+	}
+	if s.Phases > 1 && s.High > s.Low {
+		p.m.Note("clock-phase", fmt.Sprintf("the PE clock's windows start at a moment that a program does not determine: %.2f to %.2f µs, median %.2f used",
+			s.Low/1e3, s.High/1e3, s.Used/1e3), 1)
+	}
+	n := 0
+	for _, f := range freed {
+		n += f
+	}
+	if n > 0 {
+		p.m.Note("waits-without-end", "waits that nothing in the module ends were given up", n)
+	}
+}
+
+// phases sets opt.Phase to the governor phase whose total is the median over
+// several; long blocks and those without matmuls use one.
+func (p *program) phases(ctx context.Context, opt *Options, out rows, b int) (Spread, error) {
+	lo, hi := p.m.Blocks.First.At(b), p.m.Blocks.End.At(b)
+	total := func(phase float64) (float64, error) {
+		o := *opt
+		o.Phase = phase
+		blk := block{sim: newSim(ctx, p, o, components.RunA, out, lo, hi)}
+		err := blk.place(b)
+		return blk.sim.last, err
+	}
+	g := &p.c.Gov
+	one := Spread{Phases: 1}
+	if opt.NoGovernor || opt.Documented || opt.Windows != nil || !p.matmuls(lo, hi) || int(g.Phases) < 2 {
+		return one, nil
+	}
+	first, err := total(0)
+	if err != nil || first > g.Short*g.Window {
+		return one, err
+	}
+	type try struct{ phase, total float64 }
+	n := int(min(g.Phases, 1024))
+	tries := []try{{0, first}}
+	for k := 1; k < n; k++ {
+		phase := float64(k) * g.Window / float64(n)
+		t, err := total(phase)
+		if err != nil {
+			return one, err
+		}
+		tries = append(tries, try{phase, t})
+	}
+	slices.SortStableFunc(tries, func(a, b try) int {
+		switch {
+		case a.total < b.total:
+			return -1
+		case a.total > b.total:
+			return 1
+		}
+		return 0
+	})
+	mid := tries[(n-1)/2]
+	opt.Phase = mid.phase
+	return Spread{Phases: n, Phase: mid.phase, Low: tries[0].total, Used: mid.total, High: tries[n-1].total}, nil
+}
+
+func (p *program) matmuls(lo, hi uint32) bool {
+	for _, k := range p.kind[lo:hi] {
+		if k == kindStream || k == kindMatmul {
+			return true
+		}
+	}
+	return false
+}
+
+// block places one top-level block and the loops in it: the rows between
+// loops are segments, which follow one another.
+type block struct {
+	sim     *sim
+	results []components.BlockResult // nil where not wanted
+	run     components.Run
+	extra   float64 // what trip counts add to placing bodies once, ns
+}
+
+func (k *block) place(b int) error {
+	t := &k.sim.p.m.Blocks
+	inner := b + 1
+	if err := k.region(t.First.At(b), t.End.At(b), &inner); err != nil {
+		return err
+	}
+	if k.results != nil {
+		r := &k.results[b]
+		r.Latency[k.run] = whole(k.sim.last)
+		r.LatencyTrips[k.run] = whole(k.sim.last + k.extra)
+	}
+	return nil
+}
+
+// whole rounds a time to ns; times beyond what 64 bits hold give the largest.
+func whole(t float64) uint64 {
+	if !(t > 0) {
+		return 0
+	}
+	if t >= math.MaxUint64/2 {
+		return math.MaxUint64
+	}
+	return uint64(t + 0.5)
+}
+
+// region places rows first to end, descending into the loops among them.
+func (k *block) region(first, end uint32, next *int) error {
+	s := k.sim
+	kinds := s.p.kind
+	t := &s.p.m.Blocks
+	for i := first; i < end; {
+		stop := i
+		for stop < end && kinds[stop] != kindLoop {
+			stop++
+		}
+		if stop > i {
+			if err := s.segment(i, stop, s.last); err != nil {
+				return err
+			}
+		}
+		if stop == end {
+			return nil
+		}
+		s.start[stop], s.dur[stop], s.arrive[stop] = s.last, 0, s.last
+		if s.done != nil {
+			s.done[stop] = true
+		}
+		i = stop + 1
+		for *next < t.Len() && t.Parent.At(*next) == stop+1 {
+			b := *next
+			*next++
+			before, extra := s.last, k.extra
+			if err := k.region(t.First.At(b), t.End.At(b), next); err != nil {
+				return err
+			}
+			once := s.last - before
+			trips := once + k.extra - extra
+			if k.results != nil {
+				k.results[b].Latency[k.run] = whole(once)
+				k.results[b].LatencyTrips[k.run] = whole(trips)
+			}
+			k.extra = extra + trips*float64(max(t.Trip.At(b), 1)) - once
+			i = t.End.At(b)
+		}
+	}
+	return nil
+}
+
+// Prediction is one run of the model, for comparison and fitting.
+type Prediction struct {
+	Start []float64 // by row, ns from the start of its block
+	Dur   []float32 // by row, ns
+	// Complete is when a row's result is there, in ns: of a transfer, its
+	// semaphore's last change; else of what it raises.
+	Complete []float64
+	Spread   Spread
+	Total    float64 // of the first top-level block
+}
+
+// Predict runs the model over a module with options and without touching it.
+func Predict(ctx context.Context, m *components.Module, mach *machine.Machine, opt Options) (*Prediction, error) {
+	c, err := Load(mach)
+	if err != nil {
+		return nil, err
+	}
+	return PredictWith(ctx, m, mach, c, opt)
+}
+
+// PredictWith is Predict with given constants. A phase of NaN asks for the
+// median over phases.
+func PredictWith(ctx context.Context, m *components.Module, mach *machine.Machine, c *Constants, opt Options) (*Prediction, error) {
+	p := newProgram(m, mach, c)
+	out := newRows(p)
+	r := &Prediction{Start: out.start, Dur: out.dur, Complete: out.arrive}
+	for n, b := range m.TopBlocks() {
+		o := opt
+		if math.IsNaN(o.Phase) {
+			o.Phase = 0
+			s, err := p.phases(ctx, &o, out, b)
+			if err != nil {
+				return nil, err
+			}
+			if n == 0 {
+				r.Spread = s
+			}
+		}
+		blk := block{sim: newSim(ctx, p, o, components.RunA, out, m.Blocks.First.At(b), m.Blocks.End.At(b))}
+		if err := blk.place(b); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			r.Total = blk.sim.last
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,625 @@
+package calibrated
+
+import (
+	"context"
+	"math"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+)
+
+// Window is a span in which the PE runs at full rate.
+type Window struct{ Start, End float64 }
+
+// Options turn parts of the model off or replace them by measurements: for
+// diagnosis and baselines. The zero value is the model.
+type Options struct {
+	// Phase is when a governor window starts, in ns from the start.
+	Phase float64
+	// NoGovernor keeps the PE at full rate.
+	NoGovernor bool
+	// Windows, where not nil, has the measured windows at full rate by core.
+	Windows [][]Window
+	// Complete, where not nil, has the measured completion of every transfer
+	// by instruction row, NaN where there is none.
+	Complete []float64
+	// NoSync leaves semaphores and dependencies out.
+	NoSync bool
+	// Documented uses max(64, N) cycles for every data-path instruction and no
+	// latencies.
+	Documented bool
+	// Shift moves the start of every engine, in ns.
+	Shift float64
+}
+
+// documented is the cost of every data-path instruction in the vendor's
+// published rule of thumb.
+var documented = machine.CalibratedOp{PerElem: 1, Min: 64}
+
+// sim is one run of the model over one block.
+type sim struct {
+	p   *program
+	opt Options
+	run components.Run
+	ctx context.Context
+
+	rows // start, duration and when the result is there (of a transfer, its completion)
+
+	seqs   []sequence
+	sems   []semaphore
+	heap   []event
+	count  uint32
+	pes    []tensor
+	dmas   []dmaEngines
+	parked int // sequences waiting for a row to be placed
+	placed int64
+	last   float64         // largest end so far
+	freed  int             // waits given up because nothing could end them
+	given  map[uint32]bool // rows whose semaphores were given up
+}
+
+// sequence is the state of one sequencer.
+type sequence struct {
+	list    []uint32 // rows, in program order
+	pos     int
+	pipe    float64 // when the data path is free
+	retired float64 // last retirement
+	arrived float64 // when the instruction at pos was reached; NaN before that
+	waitFor uint32  // plus one: the row it is parked on
+	parked  bool    // on a semaphore
+	first   bool    // has triggered a transfer
+	trigger float64 // end of the last trigger
+	soft    float64 // last software trigger
+	flight  []float64
+	writes  []float64 // starts of the data of the last writes triggered
+	begun   bool
+}
+
+type semaphore struct {
+	value int64
+	at    float64 // last change
+	wait  []uint16
+}
+
+type eventKind uint8
+
+const (
+	evStep eventKind = iota
+	evSem
+	evSoft
+)
+
+type event struct {
+	t     float64
+	n     uint32 // order of making, breaks ties
+	kind  eventKind
+	op    components.SyncOp
+	a     uint32 // sequence, semaphore or row
+	value int64
+}
+
+// rows are the results of a run, by row of the module. Blocks write their
+// own rows only.
+type rows struct {
+	start  []float64
+	dur    []float32
+	arrive []float64
+	done   []bool
+}
+
+func newRows(p *program) rows {
+	n := len(p.kind)
+	r := rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n)}
+	if !p.syncs {
+		r.done = make([]bool, n)
+	}
+	return r
+}
+
+// newSim prepares a run over rows lo to hi.
+func newSim(ctx context.Context, p *program, opt Options, run components.Run, out rows, lo, hi uint32) *sim {
+	s := &sim{p: p, opt: opt, run: run, ctx: ctx, rows: out}
+	if out.done != nil {
+		clear(out.done[lo:hi])
+	}
+	inf := math.Inf(-1)
+	s.seqs = make([]sequence, len(p.groups))
+	for g := range s.seqs {
+		s.seqs[g] = sequence{arrived: math.NaN(), pipe: inf, retired: inf, trigger: inf, soft: inf}
+	}
+	s.sems = make([]semaphore, p.sems)
+	s.pes = make([]tensor, max(p.cores, 1))
+	s.dmas = make([]dmaEngines, max(p.cores, 1))
+	for c := range s.pes {
+		pe := &s.pes[c]
+		pe.free, pe.last, pe.loaded, pe.burstT = inf, inf, inf, -1e12
+		pe.gov = governor{c: &p.c.Gov, phase: opt.Phase, off: opt.NoGovernor || opt.Documented}
+		if opt.Windows != nil && c < len(opt.Windows) {
+			pe.gov.fixed = opt.Windows[c]
+			if pe.gov.fixed == nil {
+				pe.gov.fixed = []Window{}
+			}
+		}
+		s.dmas[c].free = inf
+	}
+	return s
+}
+
+// segment places rows lo to hi, none of which is a loop. Sequencers that had
+// nothing before start at from.
+func (s *sim) segment(lo, hi uint32, from float64) error {
+	for g := range s.seqs {
+		s.seqs[g].list, s.seqs[g].pos = s.seqs[g].list[:0], 0
+	}
+	for i := lo; i < hi; i++ {
+		q := &s.seqs[s.p.group[i]]
+		q.list = append(q.list, i)
+	}
+	for g := range s.seqs {
+		q := &s.seqs[g]
+		if len(q.list) == 0 {
+			continue
+		}
+		t := from
+		if !q.begun {
+			q.begun = true
+			if s.preamble(q.list[0]) {
+				t += s.p.c.Engine[s.p.groups[g].engine].Start + s.opt.Shift
+			}
+		}
+		s.push(event{t: t, kind: evStep, a: uint32(g)})
+	}
+	for {
+		for len(s.heap) > 0 {
+			e := s.pop()
+			switch e.kind {
+			case evStep:
+				s.step(e.t, int(e.a))
+			case evSem:
+				s.change(e.t, e.a, e.op, e.value)
+			case evSoft:
+				s.trigger(e.t, e.a, true)
+			}
+			if s.placed++; s.placed&0xffff == 0 {
+				if err := s.ctx.Err(); err != nil {
+					return err
+				}
+			}
+		}
+		if !s.unlock() {
+			return nil
+		}
+	}
+}
+
+// preamble tells whether a sequencer's first instruction is the runtime's.
+func (s *sim) preamble(row uint32) bool {
+	pc := s.p.m.Instr.CompilerPC.Slice()
+	return len(pc) > 0 && pc[row] == 0
+}
+
+// unlock lets the first sequencer that still waits go on: nothing in the
+// module will ever end its wait (a truncated or inconsistent program).
+func (s *sim) unlock() bool {
+	best := -1
+	for g := range s.seqs {
+		q := &s.seqs[g]
+		if q.pos < len(q.list) && (best < 0 || q.list[q.pos] < s.seqs[best].list[s.seqs[best].pos]) {
+			best = g
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	q := &s.seqs[best]
+	s.freed++
+	if q.waitFor > 0 {
+		s.done[q.waitFor-1] = true
+		q.waitFor = 0
+		s.parked--
+	}
+	if q.parked {
+		q.parked = false
+		if s.given == nil {
+			s.given = map[uint32]bool{}
+		}
+		s.given[q.list[q.pos]] = true
+	}
+	s.push(event{t: max(s.last, 0), kind: evStep, a: uint32(best)})
+	return true
+}
+
+// change applies a semaphore operation and wakes who waits for it.
+func (s *sim) change(t float64, id uint32, op components.SyncOp, value int64) {
+	x := &s.sems[id]
+	switch op {
+	case components.SetInc:
+		x.value += value
+	case components.SetDec:
+		x.value -= value
+	case components.SetTo:
+		x.value = value
+	}
+	x.at = t
+	wait := x.wait
+	x.wait = x.wait[:0]
+	for _, g := range wait {
+		s.seqs[g].parked = false
+		s.push(event{t: t, kind: evStep, a: uint32(g)})
+	}
+}
+
+// held returns when the last of the instruction's semaphores got its value
+// (-Inf for none), whether it waits for a step of the runtime's barrier, and
+// the semaphore that is not there yet, negative where all are.
+func (s *sim) held(i uint32) (at float64, chain bool, missing int) {
+	at = math.Inf(-1)
+	if !s.p.syncs || s.opt.NoSync || s.given[i] {
+		return at, false, -1
+	}
+	t := &s.p.m.Syncs
+	off, op, space := t.Offsets.Slice(), t.Op.Slice(), t.Space.Slice()
+	wait := s.p.wait[s.run]
+	for w := off[i]; w < off[i+1]; w++ {
+		if !op[w].IsWait() || wait[w] == noWait {
+			continue
+		}
+		chain = chain || space[w] == '$'
+		x := &s.sems[s.p.sem[w]]
+		if op[w] == components.WaitGE && x.value < wait[w] || op[w] == components.WaitEQ && x.value != wait[w] {
+			return at, chain, int(s.p.sem[w])
+		}
+		at = max(at, x.at)
+	}
+	return at, chain, -1
+}
+
+// ready returns when the dependencies of instruction i are there for its
+// sequencer (-Inf for none), and the row that is not placed yet plus one.
+func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
+	at = math.Inf(-1)
+	if s.opt.NoSync {
+		return at, 0
+	}
+	p := s.p
+	for _, w := range p.m.Edges.Preds.Row(int(i)) {
+		q, class := w&ecs.TargetMask, uint8(w>>ecs.ClassShift)
+		if class == components.ClassAnti && s.run == components.RunB {
+			break // the last class of a row
+		}
+		if !s.done[q] {
+			return at, q + 1
+		}
+		// An engine works in order: on one engine only results that are read
+		// or overwritten by the data path have to be waited for, and the PE
+		// adds up in order.
+		if int(p.group[q]) == g && (class == components.ClassAnti || class == components.ClassOrdered || p.groups[g].engine == components.PE) &&
+			p.kind[q] != kindHW && p.kind[q] != kindSW {
+			continue
+		}
+		at = max(at, s.arrive[q])
+	}
+	return at, 0
+}
+
+// raise schedules the semaphore changes of instruction i at t.
+func (s *sim) raise(i uint32, t float64) {
+	if !s.p.syncs {
+		return
+	}
+	x := &s.p.m.Syncs
+	off, op, value := x.Offsets.Slice(), x.Op.Slice(), x.Value.Slice()
+	for w := off[i]; w < off[i+1]; w++ {
+		if !op[w].IsWait() {
+			s.push(event{t: t, kind: evSem, op: op[w], a: s.p.sem[w], value: value[w]})
+		}
+	}
+}
+
+// step lets sequencer g take its next instruction at t, or parks it.
+func (s *sim) step(t float64, g int) {
+	q := &s.seqs[g]
+	if q.pos >= len(q.list) {
+		return
+	}
+	p := s.p
+	i := q.list[q.pos]
+	if math.IsNaN(q.arrived) {
+		q.arrived = t
+	}
+	at, chain := math.Inf(-1), false
+	if p.syncs {
+		var missing int
+		if at, chain, missing = s.held(i); missing >= 0 {
+			q.parked = true
+			s.sems[missing].wait = append(s.sems[missing].wait, uint16(g))
+			return
+		}
+	} else {
+		var missing uint32
+		if at, missing = s.ready(i, g); missing > 0 {
+			q.waitFor = missing
+			s.parked++
+			return
+		}
+		if at > t { // transfers must be taken in the order of time
+			s.push(event{t: at, kind: evStep, a: uint32(g)})
+			return
+		}
+	}
+	arrived := q.arrived
+	q.arrived = math.NaN()
+	e := p.groups[g].engine
+	core := p.groups[g].core
+	k := &p.c.Engine[e]
+	switch p.kind[i] {
+	case kindData:
+		ready := max(arrived, at+k.Wake)
+		issue, latency, spacing := s.dataCost(i)
+		start := max(ready, q.pipe)
+		q.pipe = start + issue
+		retired := max(start+latency, q.retired+spacing)
+		q.retired = max(q.retired, retired)
+		s.finish(g, i, start, retired, retired+k.Retire, ready+k.Dispatch)
+	case kindLoad:
+		ready := max(arrived, at+k.Wake)
+		start, end := s.load(&s.pes[core], i, ready)
+		q.retired = max(q.retired, end)
+		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
+	case kindStream:
+		ready := max(arrived, at+p.c.PE.WakeStream)
+		start, end := s.matmulCost(&s.pes[core], i, ready)
+		end = max(end, q.retired)
+		q.retired = end
+		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
+	case kindMatmul:
+		ready := max(arrived, at+k.Wake)
+		start, end := math.Inf(1), 0.0
+		_, passes := p.nominal.Columns(int(i))
+		for range passes {
+			b, _ := s.load(&s.pes[core], i, ready)
+			start = min(start, b)
+			_, end = s.matmulCost(&s.pes[core], i, ready)
+		}
+		end = max(end, q.retired)
+		q.retired = end
+		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
+	case kindHW:
+		s.hardware(g, i, max(arrived, at+k.WakeControl))
+	case kindSW:
+		s.software(g, i, max(arrived, at+k.Wake))
+	case kindDrain:
+		ready := max(arrived, at+k.WakeControl)
+		end := ready + s.control(e, i)
+		if q.retired > ready {
+			end = max(end, q.retired+k.Drain)
+		}
+		s.finish(g, i, ready, end, end, s.next(g, i, end))
+	case kindBarrier:
+		ready := max(arrived, at)
+		for o := range s.seqs {
+			if p.groups[o].core == core && o != g {
+				ready = max(ready, s.seqs[o].pipe, s.seqs[o].retired)
+			}
+		}
+		s.finish(g, i, ready, ready, ready, ready)
+	case kindOther:
+		issue, latency := p.nominal.Rest(int(i))
+		start := max(arrived, at, q.pipe)
+		q.pipe, q.retired = start+issue, max(q.retired, start+latency)
+		s.finish(g, i, start, start+latency, start+latency, start)
+	case kindNone:
+		ready := max(arrived, at)
+		s.finish(g, i, ready, ready, ready, ready)
+	default:
+		ready, end := arrived, 0.0
+		if chain {
+			end = max(ready+k.Chain, at+k.Hop)
+		} else {
+			ready = max(arrived, at+k.WakeControl)
+			end = ready + s.control(e, i)
+		}
+		s.finish(g, i, ready, end, end, s.next(g, i, end))
+	}
+}
+
+// control is the duration of a control instruction.
+func (s *sim) control(e components.Engine, i uint32) float64 {
+	return s.p.control[e][s.p.m.Instr.Opcode.At(int(i))]
+}
+
+// dataCost is the cost of a data-path instruction.
+func (s *sim) dataCost(i uint32) (issue, latency, spacing float64) {
+	p := s.p
+	op := p.nominal.Op(int(i))
+	switch {
+	case s.opt.Documented:
+		k := documented
+		issue, _, _ = p.nominal.Evaluate(&k, int(i))
+		return issue, issue, 0
+	case op == nil:
+		issue, latency = p.nominal.Rest(int(i))
+		return issue, latency, 0
+	}
+	return p.nominal.Evaluate(op, int(i))
+}
+
+func (s *sim) matmulCost(pe *tensor, i uint32, ready float64) (start, end float64) {
+	if !s.opt.Documented {
+		return s.matmul(pe, i, ready)
+	}
+	cycles, _ := s.p.nominal.Columns(int(i))
+	start = max(ready, pe.free)
+	end = start + max(64, cycles)*s.p.cycle
+	pe.last, pe.free = start, end
+	return start, end
+}
+
+// next is when the sequencer takes the instruction behind i, which it
+// executed itself until end.
+func (s *sim) next(g int, i uint32, end float64) float64 {
+	q := &s.seqs[g]
+	if q.pos+1 >= len(q.list) {
+		return end
+	}
+	return end + s.p.gapAfter(s.p.groups[g].engine, i, q.list[q.pos+1])
+}
+
+// hardware places a trigger of a transfer with hardware descriptors.
+func (s *sim) hardware(g int, i uint32, ready float64) {
+	q := &s.seqs[g]
+	c := s.p.c
+	d := &c.DMA
+	x := s.p.measure(i)
+	dur := c.Engine[s.p.groups[g].engine].TriggerHW
+	if x.many {
+		dur += d.TriggerMany
+	}
+	if !q.first {
+		q.first = true
+		dur += d.TriggerFirst
+	}
+	end := max(ready+dur, q.trigger+d.Interval)
+	// A queue takes so many writes; the next has to wait until one starts.
+	if depth := int(d.QueueDepth); !x.read && depth > 0 && len(q.writes) >= depth {
+		end = max(end, q.writes[len(q.writes)-depth]+dur+d.QueueLag)
+	}
+	q.trigger = end
+	begin, complete := s.transfer(g, i, ready, x, false)
+	if !x.read {
+		q.writes = append(q.writes, begin)
+		if n := len(q.writes); n > 64 {
+			q.writes = append(q.writes[:0], q.writes[n-32:]...)
+		}
+	}
+	s.finishTransfer(g, i, ready, end, complete, s.next(g, i, end))
+}
+
+// software places a trigger of a transfer whose descriptors the GpSimd makes:
+// it shows when they are made, and the sequencer does not wait for that.
+func (s *sim) software(g int, i uint32, ready float64) {
+	q := &s.seqs[g]
+	d := &s.p.c.DMA
+	t := max(ready+d.SWGenerate, q.soft+d.SWInterval)
+	q.soft = t
+	n := 0
+	for _, f := range q.flight {
+		if f > t-d.SWFlight {
+			q.flight[n] = f
+			n++
+		}
+	}
+	q.flight = append(q.flight[:n], t)
+	end := t + d.SWTrigger + float64(n)*d.SWTriggerStep
+	s.start[i], s.dur[i] = t, float32(end-t)
+	s.push(event{t: t, kind: evSoft, a: i, value: int64(g)})
+	q.pos++
+	s.push(event{t: ready + d.SWDispatch, kind: evStep, a: uint32(g)})
+}
+
+// trigger starts the transfer of a software trigger.
+func (s *sim) trigger(t float64, i uint32, soft bool) {
+	g := int(s.p.group[i])
+	_, complete := s.transfer(g, i, t, s.p.measure(i), soft)
+	s.completed(i, t, t+float64(s.dur[i]), complete)
+}
+
+func (s *sim) transfer(g int, i uint32, t float64, x transfer, soft bool) (begin, complete float64) {
+	core := s.p.groups[g].core
+	begin, complete = s.dmas[core].serve(&s.p.c.DMA, t, x, soft, g)
+	if s.opt.Complete != nil && !math.IsNaN(s.opt.Complete[i]) {
+		complete = s.opt.Complete[i]
+	}
+	return begin, complete
+}
+
+// completed records a transfer.
+func (s *sim) completed(i uint32, start, end, complete float64) {
+	if !s.p.syncs {
+		end = complete
+	}
+	s.start[i], s.dur[i] = start, float32(end-start)
+	s.last = max(s.last, end, complete)
+	s.arrive[i] = complete
+	s.raise(i, complete)
+	s.settle(i, complete)
+}
+
+func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64) {
+	s.completed(i, start, end, complete)
+	s.seqs[g].pos++
+	s.push(event{t: next, kind: evStep, a: uint32(g)})
+}
+
+// finish records instruction i: start, end, when its result may be used
+// elsewhere and when its sequencer goes on.
+func (s *sim) finish(g int, i uint32, start, end, visible, next float64) {
+	s.start[i], s.dur[i] = start, float32(end-start)
+	s.arrive[i] = visible
+	s.last = max(s.last, end)
+	s.raise(i, visible)
+	s.seqs[g].pos++
+	s.push(event{t: next, kind: evStep, a: uint32(g)})
+	s.settle(i, visible)
+}
+
+// settle wakes the sequencers that are parked on row i.
+func (s *sim) settle(i uint32, visible float64) {
+	if s.done == nil {
+		return
+	}
+	s.done[i] = true
+	if s.parked == 0 {
+		return
+	}
+	for g := range s.seqs {
+		if q := &s.seqs[g]; q.waitFor == i+1 {
+			q.waitFor = 0
+			s.parked--
+			s.push(event{t: max(visible, q.arrived), kind: evStep, a: uint32(g)})
+		}
+	}
+}
+
+func (s *sim) push(e event) {
+	s.count++
+	e.n = s.count
+	h := append(s.heap, e)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !before(&h[i], &h[up]) {
+			break
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+	s.heap = h
+}
+
+func (s *sim) pop() event {
+	h := s.heap
+	top := h[0]
+	last := len(h) - 1
+	h[0] = h[last]
+	h = h[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= last {
+			break
+		}
+		if c+1 < last && before(&h[c+1], &h[c]) {
+			c++
+		}
+		if !before(&h[c], &h[i]) {
+			break
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
+	s.heap = h
+	return top
+}
+
+func before(a, b *event) bool { return a.t < b.t || a.t == b.t && a.n < b.n }

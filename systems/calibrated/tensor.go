@@ -1,0 +1,155 @@
+package calibrated
+
+import (
+	"math"
+
+	"perfsim/components"
+)
+
+// tensor is the state of one core's PE.
+type tensor struct {
+	free   float64 // when the array may start the next matmul
+	last   float64 // start of the last matmul
+	loaded float64 // when the weights of the last load may be used
+	burst  float64 // cycles that may still be streamed at full rate on the slow clock, halved
+	burstT float64 // when burst was right
+	gov    governor
+}
+
+// governor is the clock of the PE: after every window it gives full rate or
+// the slow one for the next, by the use of the array in the window.
+type governor struct {
+	c     *GovernorConstants
+	phase float64
+	off   bool
+	fixed []Window // windows at full rate, given instead of predicted
+
+	window int64 // number of the window known
+	known  bool
+	full   bool
+	use    float64 // ns at full rate streamed in that window
+}
+
+// at returns whether t is at full rate and when that may change. Times never
+// go back behind a window that is over.
+func (g *governor) at(t float64) (full bool, until float64) {
+	switch {
+	case g.off:
+		return true, math.Inf(1)
+	case g.fixed != nil:
+		for _, w := range g.fixed {
+			if t < w.Start {
+				return false, w.Start
+			}
+			if t < w.End {
+				return true, w.End
+			}
+		}
+		return false, math.Inf(1)
+	}
+	k := g.number(t)
+	if !g.known {
+		g.window, g.known = k, true
+	}
+	if g.window < k {
+		g.full = g.use >= g.c.Threshold*g.c.Window
+		g.use = 0
+		if g.window+1 < k { // windows without any use
+			g.full = false
+		}
+		g.window = k
+	}
+	return g.full, g.phase + float64(g.window+1)*g.c.Window
+}
+
+func (g *governor) number(t float64) int64 { return int64(math.Floor((t-g.phase)/g.c.Window + 1e-9)) }
+
+// streamed records ns at full rate spent streaming from t on.
+func (g *governor) streamed(ns float64) { g.use += ns }
+
+// stream returns when cycles columns that start at t are through, at the
+// rates of the windows they fall into.
+func (s *sim) stream(pe *tensor, t, cycles float64) float64 {
+	cycle, slow := s.p.cycle, s.p.c.Gov.Slow
+	most := s.p.c.PE.Burst * (1 - slow)
+	pe.burst = min(most, pe.burst+max(0, t-pe.burstT)/cycle*(1-slow))
+	for left := cycles; left > 1e-9; {
+		full, until := pe.gov.at(t)
+		room := until - t
+		var take, dt float64
+		switch {
+		case full:
+			take = min(left, room/cycle)
+			dt = take * cycle
+			pe.burst = most
+		case pe.burst > 1e-9:
+			take = min(left, pe.burst/(1-slow), room/cycle)
+			dt = take * cycle
+			pe.burst -= take * (1 - slow)
+		default:
+			take = min(left, room/cycle*slow)
+			dt = take * cycle / slow
+		}
+		pe.gov.streamed(take * cycle)
+		if take <= 1e-9 { // at the end of a window
+			t = until
+			continue
+		}
+		t += dt
+		left -= take
+	}
+	pe.burstT = t
+	return t
+}
+
+// loadKind is the case of a weight load.
+func (s *sim) loadKind(i uint32) int {
+	in := &s.p.m.Instr
+	switch {
+	case in.DType.At(int(i)).Size() <= 2 || in.DType.At(int(i)) == components.Float32R:
+		return 0
+	case in.Flags.At(int(i))&components.FlagTranspose != 0:
+		return 1
+	}
+	return 2
+}
+
+// load places a load of weights that its sequencer hands over at ready; it
+// returns start and end.
+func (s *sim) load(pe *tensor, i uint32, ready float64) (start, end float64) {
+	k := s.loadKind(i)
+	start = max(ready, pe.last+s.p.c.PE.AfterStream)
+	full, _ := pe.gov.at(start)
+	r := 1
+	if full {
+		r = 0
+	}
+	pe.loaded = start + s.p.c.PE.FirstLoad[k][r]
+	if k > 0 && !full && start >= pe.free { // the load itself used the burst up
+		pe.burst, pe.burstT = 0, pe.loaded
+	}
+	return start, start + s.p.c.PE.Load[k][r]
+}
+
+// matmul places a matmul; it returns start and retirement.
+func (s *sim) matmul(pe *tensor, i uint32, ready float64) (start, end float64) {
+	c := &s.p.c.PE
+	cycles, _ := s.p.nominal.Columns(int(i))
+	start = max(ready, pe.free, pe.loaded)
+	full, _ := pe.gov.at(start)
+	end = s.stream(pe, start, cycles)
+	if full {
+		fixed := c.Fixed
+		if s.p.m.Instr.Flags.At(int(i))&components.FlagTranspose != 0 {
+			fixed = c.FixedT
+		}
+		end += fixed * s.p.cycle
+	}
+	pe.last, pe.free = start, end
+	full, _ = pe.gov.at(end)
+	fill := c.FillCycles * s.p.cycle
+	if !full {
+		fill /= s.p.c.Gov.Slow
+	}
+	return start, end + c.FillNs + fill
+}
