@@ -71,10 +71,17 @@ func (c *Column[T]) Resize(n int) []T {
 		}
 		return c.data
 	}
-	fresh := make([]T, n)
+	fresh := fresh[T](n)
 	copy(fresh, c.data)
 	c.data = fresh
 	return c.data
+}
+
+// fresh returns n rows of zeroes in memory of their own.
+func fresh[T Fixed](n int) []T {
+	s := make([]T, n)
+	adviseHuge(unsafe.Pointer(unsafe.SliceData(s)), uintptr(n)*unsafe.Sizeof(*new(T)))
+	return s
 }
 
 // Scratch is Resize for a column that is about to be overwritten whole: rows
@@ -84,14 +91,14 @@ func (c *Column[T]) Scratch(n int) []T {
 		c.data = c.data[:n]
 		return c.data
 	}
-	c.data = make([]T, n)
+	c.data = fresh[T](n)
 	return c.data
 }
 
 // Reserve makes room for n rows in all without changing the length.
 func (c *Column[T]) Reserve(n int) {
 	if n > cap(c.data) {
-		fresh := make([]T, len(c.data), n)
+		fresh := fresh[T](n)[:len(c.data)]
 		copy(fresh, c.data)
 		c.data = fresh
 	}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"golang.org/x/sync/errgroup"
 
@@ -80,8 +81,17 @@ func Run(ctx context.Context, w *components.World) error { return RunRules(ctx, 
 
 // RunRules is Run with rules of the caller's.
 func RunRules(ctx context.Context, w *components.World, rules Rules) error {
+	return run(ctx, w, rules, hasFast())
+}
+
+// run is RunRules; fast tells whether the assembly may be used.
+func run(ctx context.Context, w *components.World, rules Rules, fast bool) error {
 	m := w.Module
 	w.Placement++
+	// One row more than there are instructions: its times stay zero, and padding
+	// points to it.
+	arrive := w.Events.Arrive.Scratch(m.Instr.Len() + 1)
+	arrive[m.Instr.Len()] = pair{}
 	w.Events.Arrive.Scratch(m.Instr.Len())
 	if rules.Shares != nil && hasCollectives(m) {
 		w.Events.Dur.Scratch(m.Instr.Len())
@@ -96,7 +106,7 @@ func RunRules(ctx context.Context, w *components.World, rules Rules) error {
 	g.SetLimit(max(1, w.Config.Jobs))
 	for _, b := range m.TopBlocks() {
 		g.Go(func() error {
-			k := newKernel(w, rules)
+			k := newKernel(w, rules, arrive, fast)
 			return k.block(ctx, b)
 		})
 	}
@@ -127,16 +137,28 @@ type kernel struct {
 	psumWrite []pair // per lane: end of the last PSUM writer
 	rings     map[uint16]*ring
 	coll      *collectives
+
+	// For the plain path, nil where it cannot be taken.
+	blk    *block
+	arrive []pair   // with the zero row
+	bankOf []uint32 // by lane
 }
 
 const numBanks = 8
 
-func newKernel(w *components.World, rules Rules) *kernel {
+func newKernel(w *components.World, rules Rules, arrive []pair, fast bool) *kernel {
 	lanes := w.Module.Lanes.Len()
 	k := &kernel{w: w, m: w.Module, rules: rules, free: make([]pair, lanes)}
 	cores := lanes/components.LanesPerCore + 1
 	k.banks = make([]pair, cores*numBanks)
 	k.psumWrite = make([]pair, lanes)
+	if fast && !rules.Couplings && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
+		k.arrive, k.blk = arrive, &block{}
+		k.bankOf = make([]uint32, lanes)
+		for l := range k.bankOf {
+			k.bankOf[l] = uint32(l/components.LanesPerCore*numBanks) * uint32(unsafe.Sizeof(pair{}))
+		}
+	}
 	return k
 }
 
@@ -161,12 +183,15 @@ func (k *kernel) block(ctx context.Context, b int) error {
 // region places rows first to end, descending into the loops among them.
 // next is the block row that the next loop's first body has.
 func (k *kernel) region(ctx context.Context, first, end uint32, next *int) error {
-	flags := k.m.Instr.Flags.Slice()
 	t := &k.m.Blocks
 	for i := first; i < end; {
-		stop := i
-		for stop < end && flags[stop]&components.FlagLoop == 0 {
-			stop++
+		// Up to the loop whose bodies come next; one without a body takes no time
+		// and is passed over by the walk.
+		stop := end
+		if *next < t.Len() {
+			if p := t.Parent.At(*next); p > i && p <= end {
+				stop = p - 1
+			}
 		}
 		if err := k.walk(ctx, i, stop); err != nil {
 			return err
@@ -174,10 +199,7 @@ func (k *kernel) region(ctx context.Context, first, end uint32, next *int) error
 		if stop == end {
 			return nil
 		}
-		k.w.Events.Arrive.Set(int(stop), pair{})
-		if k.w.Events.Dur.Len() > 0 {
-			k.w.Events.Dur.Set(int(stop), [2]uint32{})
-		}
+		k.noEvent(stop)
 		// The bodies of the loop at row stop follow it.
 		i = stop + 1
 		for *next < t.Len() && t.Parent.At(*next) == stop+1 {
@@ -200,16 +222,25 @@ func (k *kernel) region(ctx context.Context, first, end uint32, next *int) error
 	return nil
 }
 
+// noEvent gives a loop, which is not placed itself, a time that constrains
+// nothing.
+func (k *kernel) noEvent(i uint32) {
+	k.w.Events.Arrive.Set(int(i), pair{})
+	if k.w.Events.Dur.Len() > 0 {
+		k.w.Events.Dur.Set(int(i), [2]uint32{})
+	}
+}
+
 // cancelEvery is how many rows are placed between two looks at the context.
 const cancelEvery = 1 << 20
 
-// walk places rows lo to hi, which hold no loops.
+// walk places rows lo to hi, which hold no bodies of loops.
 func (k *kernel) walk(ctx context.Context, lo, hi uint32) error {
 	for ; lo < hi; lo += cancelEvery {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := k.rows(lo, min(lo+cancelEvery, hi)); err != nil {
+		if err := k.some(lo, min(lo+cancelEvery, hi)); err != nil {
 			return err
 		}
 		if k.w.Config.Progress != nil {
@@ -219,8 +250,16 @@ func (k *kernel) walk(ctx context.Context, lo, hi uint32) error {
 	return nil
 }
 
+// some places rows lo to hi the fastest way there is.
+func (k *kernel) some(lo, hi uint32) error {
+	if k.blk != nil {
+		return k.fast(lo, hi)
+	}
+	return k.rows(lo, hi)
+}
+
 // special are the flags that make an instruction leave the plain path.
-const special = components.FlagTrigger | components.FlagCollective | components.FlagBarrier
+const special = components.FlagTrigger | components.FlagCollective | components.FlagBarrier | components.FlagLoop | components.FlagCollective | components.FlagBarrier
 
 // rows is the kernel proper.
 func (k *kernel) rows(lo, hi uint32) error {
@@ -356,10 +395,14 @@ func (k *kernel) coupled(l uint16) pair {
 	return pair{}
 }
 
-// special places triggers, collectives and barriers.
+// special places triggers, collectives and barriers, and passes loops over.
 func (k *kernel) special(i uint32, ready pair) error {
 	in := &k.m.Instr
 	flags, l := in.Flags.At(int(i)), in.Lane.At(int(i))
+	if flags&components.FlagLoop != 0 {
+		k.noEvent(i)
+		return nil
+	}
 	is, lat := uint64(in.Issue.At(int(i))), uint64(in.Latency.At(int(i)))
 	start := maxPair(ready, k.free[l])
 	if flags&components.FlagBarrier != 0 {

@@ -43,8 +43,7 @@ type block struct {
 	numWords uint32 // edges in all
 	zero     uint32 // the row behind the last, whose times are zero, times two
 	lanes    uint32
-	bankMask uint32 // all ones where banks count
-	last     pair   // the largest end so far
+	last     pair // the largest end so far
 	// pad has for every row four rows for run A and four for run B, times two.
 	pad [blockRows][8]uint32
 	// state is 0 for a plain row; in the low byte what makes it the Go code's,
@@ -52,7 +51,7 @@ type block struct {
 	state [blockRows]uint32
 }
 
-// fast places rows lo to hi, which hold no loops, by blocks.
+// fast places rows lo to hi, which hold no bodies of loops, by blocks.
 func (k *kernel) fast(lo, hi uint32) error {
 	in := &k.m.Instr
 	edges := &k.m.Edges.Preds
@@ -60,19 +59,26 @@ func (k *kernel) fast(lo, hi uint32) error {
 	words := edges.Words()
 	arrive := k.arrive
 	n := uint32(len(arrive) - 1)
-	arrive[n] = pair{}
+	var noBanks [blockRows]uint16 // where the rules have none
 	b.words, b.numWords, b.zero = first(words), uint32(len(words)), 2*n
 	b.arrive, b.free, b.lanes = first(arrive), first(k.free), uint32(len(k.free))
-	b.bank, b.bankOf, b.bankMask = first(k.banks), first(k.bankOf), 0
-	if k.rules.Banks {
-		b.bankMask = 1<<32 - 1
-	}
+	b.bank, b.bankOf = first(k.banks), first(k.bankOf)
 	for lo < hi {
 		end := min(lo+blockRows, hi)
 		b.rows = int(end - lo)
-		b.off, b.flags, b.banks = &edges.Offsets()[lo:][:b.rows+1][0], &in.Flags.View(int(lo), int(end))[0], &in.Banks.View(int(lo), int(end))[0]
+		b.off, b.flags = &edges.Offsets()[lo:][:b.rows+1][0], &in.Flags.View(int(lo), int(end))[0]
 		b.issue, b.latency = &in.Issue.View(int(lo), int(end))[0], &in.Latency.View(int(lo), int(end))[0]
 		b.lane, b.out = &in.Lane.View(int(lo), int(end))[0], &arrive[lo:end][0]
+		if k.w.Events.Dur.Len() > 0 {
+			dur, latency := k.w.Events.Dur.View(int(lo), int(end)), in.Latency.View(int(lo), int(end))
+			for i, l := range latency {
+				dur[i] = [2]uint32{l, l}
+			}
+		}
+		b.banks = &noBanks[0]
+		if k.rules.Banks {
+			b.banks = &in.Banks.View(int(lo), int(end))[0]
+		}
 		ready := padRows(b)
 		for row := 0; row < b.rows; row++ {
 			if row < ready {

@@ -57,14 +57,10 @@ TEXT ·padRows(SB), NOSPLIT, $0-16
 padRow:
 	CMPQ       BX, R12
 	JGE        padDone
-	MOVL       4(R8)(BX*4), DX       // where they end
-	CMPL       DX, CX
-	JB         padDone
 	LEAQ       4(CX), AX
 	CMPQ       AX, R13               // four words can be read
 	JA         padDone
-	CMPL       DX, R13
-	JA         padDone
+	MOVL       4(R8)(BX*4), DX       // where they end
 	VMOVDQU    (R9)(CX*4), X0
 	SUBL       CX, DX                // edges of the row
 	VMOVD      DX, X1
@@ -92,7 +88,6 @@ padState:
 	ANDL       $const_special, DX
 	ORL        DX, AX
 	MOVWLZX    (R11)(BX*2), DX
-	ANDL       block_bankMask(R15), DX
 	SHLL       $16, DX
 	ORL        DX, AX
 	MOVL       AX, (R14)(BX*4)
@@ -105,10 +100,15 @@ padState:
 	JMP        padRow
 
 	// More than four edges: the rest stays where it is and is asked for.
+	// An end before the start is here too, as a very large number.
 padMore:
+	CMPL       CX, R13
+	JA         padDone
 	ORL        $0x100, AX
 	MOVL       (R8)(BX*4), R12
 	ADDQ       $4, R12               // the fifth word
+	CMPQ       R12, CX
+	JAE        padDone
 
 padMoreEdge:
 	MOVL       (R9)(R12*4), R13

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package ecs
+
+import "unsafe"
+
+// adviseHuge does nothing where the system chooses page sizes by itself.
+func adviseHuge(unsafe.Pointer, uintptr) {}

@@ -1,0 +1,161 @@
+package place
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+	"perfsim/systems/cost"
+	"perfsim/systems/internal/randmod"
+)
+
+// place runs the placement with or without the assembly.
+func placed(t *testing.T, m *components.Module, rules Rules, fast bool) *components.World {
+	t.Helper()
+	w := &components.World{Module: m, Config: components.Config{Model: cost.Reference, Jobs: 1}, Events: components.NewEvents()}
+	if err := run(context.Background(), w, rules, fast); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func sameTimes(t *testing.T, name string, m *components.Module, rules Rules) {
+	t.Helper()
+	a, b := placed(t, m, rules, true), placed(t, m, rules, false)
+	for i := range m.Instr.Len() {
+		if x, y := a.Events.Arrive.At(i), b.Events.Arrive.At(i); x != y {
+			t.Fatalf("%s: instruction %d of %d: assembly %v, Go %v", name, i, m.Instr.Len(), x, y)
+		}
+	}
+	if !slices.Equal(a.Events.Dur.Slice(), b.Events.Dur.Slice()) {
+		t.Fatalf("%s: durations differ", name)
+	}
+	if !slices.Equal(a.Blocks, b.Blocks) {
+		t.Fatalf("%s: blocks: assembly %v, Go %v", name, a.Blocks, b.Blocks)
+	}
+}
+
+// The assembly and the Go code give the same times, on modules with every
+// rule and of sizes around those of a block.
+func TestAssemblyEqualsGo(t *testing.T) {
+	if !hasFast() {
+		t.Skip("no assembly for this machine")
+	}
+	mach, err := machine.Load("trn2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(3, seed))
+		m := randmod.Module(r, randmod.Options{Streams: 2, Most: 3 * blockRows, Blocks: true, Nested: true})
+		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1}}
+		if err := cost.Fill(context.Background(), w); err != nil {
+			t.Fatal(err)
+		}
+		sameTimes(t, "every rule", m, RulesOf(cost.Reference, mach))
+		sameTimes(t, "lanes and edges", m, Rules{})
+	}
+}
+
+// plainModule has rows of the plain path only, with up to twelve edges, banks
+// and latencies of zero and of the largest there are.
+func plainModule(r *rand.Rand, n int) *components.Module {
+	m := components.NewModule("plain", "test")
+	m.AddCoreLanes(0)
+	m.AddCoreLanes(1)
+	m.Instr.Grow(n)
+	issue, latency := m.Instr.Issue.Resize(n), m.Instr.Latency.Resize(n)
+	for i := range n {
+		m.Instr.Lane.Set(i, uint16(r.IntN(m.Lanes.Len())))
+		if r.IntN(3) == 0 {
+			m.Instr.Banks.Set(i, uint16(r.Uint32()&r.Uint32()))
+		}
+		switch r.IntN(8) {
+		case 0:
+			issue[i], latency[i] = 0, 0
+		case 1:
+			issue[i], latency[i] = 1<<32-1, 1<<32-1
+		default:
+			latency[i] = r.Uint32N(1000)
+			issue[i] = r.Uint32N(latency[i] + 1)
+		}
+		var row []uint32
+		for range min(r.IntN(13), i) {
+			to := r.Uint32N(uint32(i))
+			if !slices.ContainsFunc(row, func(w uint32) bool { return w&ecs.TargetMask == to }) {
+				row = append(row, ecs.Word(uint8(r.IntN(4)), to))
+			}
+		}
+		m.Edges.Preds.AppendRow(row)
+	}
+	f := m.Functions.Add(0, 0)
+	m.Blocks.Add(0, uint32(f), 0, 0, 1)
+	m.Blocks.End.Set(0, uint32(n))
+	m.Functions.EndBlock.Set(f, 1)
+	return m
+}
+
+func TestPlainPathEqualsGo(t *testing.T) {
+	if !hasFast() {
+		t.Skip("no assembly for this machine")
+	}
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(4, seed))
+		m := plainModule(r, 1+r.IntN(4*blockRows))
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		sameTimes(t, "with banks", m, Rules{Banks: true})
+		sameTimes(t, "without banks", m, Rules{})
+	}
+}
+
+// Tables that no check has seen cannot make the assembly read or write
+// outside its arrays: rows it cannot trust are left to the Go code.
+func TestAssemblyStaysInside(t *testing.T) {
+	if !hasFast() {
+		t.Skip("no assembly for this machine")
+	}
+	const n, guard = 2 * blockRows, 64
+	mark := pair{0xdead, 0xbeef}
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(5, seed))
+		off, words := make([]uint32, n+1), make([]uint32, 3*n)
+		for i := range off {
+			switch r.IntN(50) {
+			case 0:
+				off[i] = r.Uint32()
+			default:
+				off[i] = uint32(i * 3)
+			}
+		}
+		for i := range words {
+			words[i] = r.Uint32()
+		}
+		lane := make([]uint16, n)
+		for i := range lane {
+			lane[i] = uint16(r.IntN(12))
+			if r.IntN(100) == 0 {
+				lane[i] = uint16(r.Uint32())
+			}
+		}
+		arrive := slices.Repeat([]pair{mark}, n+1+2*guard)
+		free := slices.Repeat([]pair{mark}, 12+2*guard)
+		b := &block{off: &off[0], words: &words[0], numWords: uint32(len(words)), flags: &make([]components.Flags, n)[0],
+			banks: &make([]uint16, n)[0], issue: &make([]uint32, n)[0], latency: &make([]uint32, n)[0], lane: &lane[0],
+			arrive: &arrive[guard], out: &arrive[guard], free: &free[guard], lanes: 12, zero: 2 * n, rows: blockRows}
+		ready := padRows(b)
+		for row := 0; row < ready; row++ {
+			row = walkRows(b, row, ready)
+		}
+		for _, s := range [][]pair{arrive[:guard], arrive[guard+n+1:], free[:guard], free[guard+12:]} {
+			if slices.ContainsFunc(s, func(p pair) bool { return p != mark }) {
+				t.Fatalf("seed %d: wrote outside its arrays", seed)
+			}
+		}
+	}
+}
