@@ -123,15 +123,16 @@ type instr struct {
 	hash                               uint64 // of the name
 	target                             span   // of a call
 
-	ref       uint64
-	pc        uint32
-	measured  bool
-	mstart    uint64
-	mdur      uint32
-	hasRef    bool
-	hasPC     bool
-	given     bool // it has a member perfsim
-	overrides bool // its transfer is given, not that of a DMA block
+	ref        uint64
+	pc         uint32
+	compilerPC uint32
+	wait       uint32
+	measured   bool
+	mstart     uint64
+	mdur       uint32
+	hasRef     bool
+	given      bool // it has a member perfsim
+	overrides  bool // its transfer is given, not that of a DMA block
 
 	deps, ops, late, syncs, refs rng
 	hasDeps                      bool // has a dependencies key at all

@@ -2,6 +2,7 @@ package birjson
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -28,7 +29,7 @@ const (
 )
 
 // finish completes the module when everything is merged.
-func (g *merger) finish(p *splitter) error {
+func (g *merger) finish(ctx context.Context, p *splitter) error {
 	m := g.m
 	g.pad(p.rows)
 	g.completeColumns()
@@ -48,13 +49,55 @@ func (g *merger) finish(p *splitter) error {
 		return err
 	}
 	g.completeColumns()
+	g.sortQueues()
 	if err := g.link(); err != nil {
 		return err
 	}
 	g.attributes(p)
-	setRuns(m, func(f int) uint64 { return p.functions[f].runs })
+	copy(m.Functions.Runs.Slice(), runsOf(m, func(f int) uint64 { return p.functions[f].runs }, g.note))
 	g.notes(p)
-	return m.Check()
+	if p.declared != nil {
+		m.Edges.Declared = *p.declared
+	}
+	return m.CheckJobs(ctx, p.pipe.jobs)
+}
+
+// sortQueues puts the queues into the order of their first use and gives each
+// the engine of its first user.
+func (g *merger) sortQueues() {
+	t := &g.m.Queues
+	n := t.Len()
+	use := g.m.Instr.Queue.Slice()
+	order := make([]uint16, 0, n) // old rows
+	to := make([]uint16, n+1)     // new rows plus one, by old row plus one
+	take := func(q uint16) {
+		order = append(order, q-1)
+		to[q] = uint16(len(order))
+	}
+	engines := make([]components.Engine, 0, n)
+	for i, q := range use {
+		if q > 0 && to[q] == 0 {
+			take(q)
+			engines = append(engines, g.m.Instr.Engine.At(i))
+		}
+	}
+	for q := uint16(1); int(q) <= n; q++ {
+		if to[q] == 0 {
+			take(q)
+			engines = append(engines, components.Unassigned)
+		}
+	}
+	for i, q := range use {
+		use[i] = to[q]
+	}
+	names := make([]ecs.Symbol, n)
+	depths := make([]uint32, n)
+	for i, q := range order {
+		names[i], depths[i] = t.Name.At(int(q)), t.Depth.At(int(q))
+	}
+	t.Name.Adopt(names)
+	t.Depth.Adopt(depths)
+	t.Engine.Adopt(engines)
 }
 
 // completeColumns fills the optional columns that are present up to the last row.
@@ -64,7 +107,7 @@ func (g *merger) completeColumns() {
 	for _, c := range []*ecs.Column[ecs.Symbol]{&t.Name, &t.Source, &t.HLO, &t.Func, &t.Text} {
 		complete(c, n)
 	}
-	for _, c := range []*ecs.Column[uint32]{&t.OutElems, &t.PC, &t.DMARow, &t.MeasuredDur} {
+	for _, c := range []*ecs.Column[uint32]{&t.OutElems, &t.PC, &t.CompilerPC, &t.DMARow, &t.MeasuredDur, &t.MeasuredWait} {
 		complete(c, n)
 	}
 	for _, c := range []*ecs.Column[uint64]{&t.Ref, &t.DMABytes, &t.MeasuredStart} {
@@ -131,6 +174,7 @@ func (g *merger) blocks(p *splitter) {
 // is in place already; otherwise the general way looks for cycles.
 func (g *merger) link() error {
 	e := &g.m.Edges
+	slices.SortStableFunc(g.carried, func(a, b otherEdge) int { return cmp.Compare(a.from, b.from) })
 	if g.forward {
 		var set components.EdgeSet
 		set.Reserve(e.Preds.Len() + len(g.others))
@@ -178,6 +222,7 @@ func (g *merger) attributes(p *splitter) {
 		m.Attributes = append(m.Attributes, components.Attribute{Key: key, Value: value})
 	}
 	var parser fastjson.Parser
+	var bag []components.Attribute
 	for _, t := range p.top {
 		switch t.key {
 		case "arch":
@@ -191,9 +236,9 @@ func (g *merger) attributes(p *splitter) {
 			if obj, err := v.Object(); err == nil {
 				obj.Visit(func(key []byte, v *fastjson.Value) {
 					if b := text(v); b != nil {
-						add(string(key), string(b))
+						bag = append(bag, components.Attribute{Key: string(key), Value: string(b)})
 					} else if b, err := appendValue(nil, v); err == nil {
-						add(string(key), string(b))
+						bag = append(bag, components.Attribute{Key: string(key), Value: string(b)})
 					}
 				})
 				continue
@@ -207,6 +252,10 @@ func (g *merger) attributes(p *splitter) {
 			add(prefixTop+t.key, string(b))
 		}
 	}
+	// The compiler writes keys sorted; so they are whatever wrote the input.
+	slices.SortStableFunc(bag, func(a, b components.Attribute) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(m.Attributes, func(a, b components.Attribute) int { return strings.Compare(a.Key, b.Key) })
+	m.Attributes = append(bag, m.Attributes...)
 	for i, f := range p.functions {
 		if f.nki {
 			add(attributeNKI, f.name)
@@ -236,12 +285,13 @@ func compact(s string) string {
 	return string(b)
 }
 
-// setRuns works out how often each function runs in one run of the module:
+// runsOf works out how often each function runs in one run of the module:
 // once where nothing calls it, else once for every call site, times the trip
 // counts around the site, times the runs of the caller (spec §4.12; the
 // derivation is ours). A given count wins. Sums saturate.
-func setRuns(m *components.Module, given func(f int) uint64) {
+func runsOf(m *components.Module, given func(f int) uint64, note func(code, what string, n int)) []uint64 {
 	n := m.Functions.Len()
+	out := make([]uint64, n)
 	row := map[string]int{}
 	for f := range n {
 		row[m.FunctionName(f)] = f
@@ -263,7 +313,7 @@ func setRuns(m *components.Module, given func(f int) uint64) {
 		}
 		target, ok := row[string(text(v.Get("target")))]
 		if !ok {
-			m.Note("unknown-call-target", "calls of functions that the module does not have", 1)
+			note("unknown-call-target", string(text(v.Get("target"))), 1)
 			continue
 		}
 		b := inner(uint32(i))
@@ -278,10 +328,10 @@ func setRuns(m *components.Module, given func(f int) uint64) {
 	var runs func(f int) uint64
 	runs = func(f int) uint64 {
 		if state[f] == 2 {
-			return m.Functions.Runs.At(f)
+			return out[f]
 		}
 		if state[f] == 1 {
-			m.Note("recursion", "calls of a function from itself, counted once", 1)
+			note("recursion", m.FunctionName(f), 1)
 			return 1
 		}
 		state[f] = 1
@@ -292,12 +342,13 @@ func setRuns(m *components.Module, given func(f int) uint64) {
 			}
 		}
 		state[f] = 2
-		m.Functions.Runs.Set(f, max(sum, 1))
-		return max(sum, 1)
+		out[f] = max(sum, 1)
+		return out[f]
 	}
 	for f := range n {
 		runs(f)
 	}
+	return out
 }
 
 // innerBlocks returns a function that finds the innermost block of a row.
@@ -346,6 +397,8 @@ var noteTexts = map[string]string{
 	"unknown-key":          "keys that are not understood, left out",
 	"empty-loop":           "loops whose bounds say that they never run; one run is placed",
 	"duplicate-location":   "memory locations of one name in one function; the first is used",
+	"unknown-call-target":  "calls of functions that the module does not have",
+	"recursion":            "functions that call themselves; such a call counts once",
 	"stream-id":            "collective streams beyond the four that exist, taken as stream 0",
 	"unroll-dependency":    "instructions with dependencies between unrolled iterations, kept as text and not placed",
 	"invalid-utf8":         "texts that are not UTF-8, repaired",

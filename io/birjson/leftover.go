@@ -109,6 +109,8 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		switch string(key) {
 		case "banks":
 			in.banks = uint16(uint(v, math.MaxUint16))
+		case "compiler_pc":
+			in.compilerPC = uint32(uint(v, math.MaxUint32))
 		case "dma_bytes":
 			in.dmaBytes = uint(v, math.MaxInt64)
 			in.overrides = true
@@ -148,12 +150,13 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 			in.parts = uint16(uint(v, math.MaxUint16))
 		case "pc":
 			in.pc = uint32(uint(v, math.MaxUint32))
-			in.hasPC = true
 		case "ref":
 			in.ref, err = v.Uint64()
 			in.hasRef = true
 		case "text":
 			in.text = o.keep(text(v))
+		case "wait":
+			in.wait = uint32(uint(v, math.MaxUint32))
 		default:
 			w.note("unknown-key", key)
 		}

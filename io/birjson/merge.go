@@ -307,10 +307,16 @@ func (g *merger) pad(row uint32) {
 // value other than zero.
 func lazy[T ecs.Fixed](c *ecs.Column[T], row uint32, v T) {
 	var zero T
-	n := c.Len()
-	if v == zero && n == 0 {
-		return
+	if v != zero || c.Len() > 0 {
+		always(c, row, v)
 	}
+}
+
+// always sets row of an optional column; rows before it that were not set
+// hold zero.
+func always[T ecs.Fixed](c *ecs.Column[T], row uint32, v T) {
+	var zero T
+	n := c.Len()
 	switch {
 	case int(row) < n:
 		c.Set(int(row), v)
@@ -367,11 +373,15 @@ func (g *merger) instr(o *parsed, in *instr) error {
 	lazy(&t.DMABytes, in.row, in.dmaBytes)
 	lazy(&t.DMARow, in.row, in.dmaRow)
 	if in.hasRef || t.Ref.Len() > 0 {
-		lazy(&t.Ref, in.row, in.ref)
+		always(&t.Ref, in.row, in.ref)
 	}
 	lazy(&t.PC, in.row, in.pc)
-	lazy(&t.MeasuredStart, in.row, in.mstart)
-	lazy(&t.MeasuredDur, in.row, in.mdur)
+	lazy(&t.CompilerPC, in.row, in.compilerPC)
+	if in.measured || t.MeasuredStart.Len() > 0 {
+		always(&t.MeasuredStart, in.row, in.mstart)
+		always(&t.MeasuredDur, in.row, in.mdur)
+	}
+	lazy(&t.MeasuredWait, in.row, in.wait)
 	if err := g.texts(o, in); err != nil {
 		return err
 	}
@@ -454,7 +464,7 @@ func (g *merger) queue(name []byte, engine components.Engine) (uint16, error) {
 func (g *merger) name(o *parsed, in *instr) error {
 	name := o.bytes(in.name)
 	if len(name) == 0 {
-		lazyName(&g.m.Instr.Name, in.row, 0)
+		lazy(&g.m.Instr.Name, in.row, 0)
 		return nil
 	}
 	twice := func() error { return fmt.Errorf("two instructions of one function are called %s", clip(string(name))) }
@@ -465,7 +475,7 @@ func (g *merger) name(o *parsed, in *instr) error {
 				return twice()
 			}
 		}
-		lazyName(&g.m.Instr.Name, in.row, 0)
+		lazy(&g.m.Instr.Name, in.row, 0)
 		return nil
 	}
 	if _, ok := g.lookup(name, in.hash); ok {
@@ -476,15 +486,9 @@ func (g *merger) name(o *parsed, in *instr) error {
 	if err != nil {
 		return err
 	}
-	lazyName(&g.m.Instr.Name, in.row, sym)
+	lazy(&g.m.Instr.Name, in.row, sym)
 	g.table.add(in.row, in.hash)
 	return nil
-}
-
-func lazyName(c *ecs.Column[ecs.Symbol], row uint32, s ecs.Symbol) {
-	if s != 0 || c.Len() > 0 {
-		lazy(c, row, s)
-	}
 }
 
 // edges adds the instruction's dependencies. Producers that are known

@@ -2,6 +2,7 @@ package birjson
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/valyala/fastjson"
 
@@ -31,7 +32,7 @@ func (w *worker) operands(in *instr, f *fields) error {
 		if err != nil {
 			return fmt.Errorf("%s: is %s, not a list", operandKeys[role], v.Type())
 		}
-		if in.holds && len(list) > 0 {
+		if (in.holds || in.opcode.IsLoop()) && len(list) > 0 {
 			w.rest(operandKeys[role], v) // a loop has no row in the operand table
 			continue
 		}
@@ -56,7 +57,7 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 	o := &w.b.out
 	op := components.AccessPattern{Role: role, Kind: components.OperandOther, DType: components.NoDType}
 	var left []member
-	var ap, actual, memref, set, offset, reg, owner, kind *fastjson.Value
+	var ap, actual, memref, set, offset, reg, owner, kind, ours *fastjson.Value
 	obj.Visit(func(key []byte, v *fastjson.Value) {
 		switch string(key) {
 		case "kind":
@@ -69,6 +70,8 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 			set = v
 		case "offset":
 			offset = v
+		case "perfsim":
+			ours = v
 		case "regref":
 			reg = v
 		case "dtype":
@@ -138,10 +141,38 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 	} else if off != 0 {
 		left = append(left, member{key: "offset", value: offset})
 	}
+	if ours != nil && ours.Type() == fastjson.TypeObject {
+		if err := w.address(&op, ours); err != nil {
+			return fmt.Errorf("perfsim: %w", err)
+		}
+	}
 	if len(left) > 0 {
 		w.opLeft[role] = append(w.opLeft[role], operandLeft{index, left})
 	}
 	o.ops = append(o.ops, op)
+	return nil
+}
+
+// address reads our own member of an operand: where it is, where that does
+// not follow from a location.
+func (w *worker) address(op *components.AccessPattern, v *fastjson.Value) error {
+	for _, x := range []struct {
+		key  string
+		most int64
+		set  func(n int64)
+	}{
+		{"addr", math.MaxInt64, func(n int64) { op.Address = uint64(n) }},
+		{"base", maxParts, func(n int64) { op.Base = uint16(n) }},
+		{"memory", math.MaxUint8, func(n int64) { op.Memory = components.Memory(n) }},
+	} {
+		if f := v.Get(x.key); f != nil {
+			n, err := number(f, 0, x.most)
+			if err != nil {
+				return fmt.Errorf("%s: %w", x.key, err)
+			}
+			x.set(n)
+		}
+	}
 	return nil
 }
 

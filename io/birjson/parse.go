@@ -291,6 +291,9 @@ func (w *worker) fill(in *instr, f *fields) error {
 	if err := w.scheduled(f); err != nil {
 		return err
 	}
+	if f.blocks != nil && !in.holds && f.blocks.Type() != fastjson.TypeNull {
+		w.rest("blocks", f.blocks)
+	}
 	w.rest("func", f.fn)
 	w.rest("op", f.op)
 	w.rest("op0", f.op0)
@@ -355,7 +358,8 @@ func (w *worker) identity(in *instr, f *fields) error {
 // markers reads the members that become flags and the lane. What they say in
 // full is dropped from the rest; the writer makes them again.
 func (w *worker) markers(in *instr, f *fields) components.Flags {
-	var flags components.Flags
+	op := in.opcode
+	flags := baseFlags(op, in.engine, in.holds)
 	take := func(key string, v *fastjson.Value, flag components.Flags, yes bool) {
 		switch {
 		case v == nil:
@@ -365,23 +369,8 @@ func (w *worker) markers(in *instr, f *fields) components.Flags {
 			w.rest(key, v)
 		}
 	}
-	op := in.opcode
 	if op == components.NumOpcodes {
 		flags |= components.FlagUnknownOp
-	}
-	switch op {
-	case components.OpcodeDMATrigger:
-		flags |= components.FlagTrigger
-	case components.OpcodeCollectiveCompute:
-		flags |= components.FlagCollective
-	case components.OpcodeStreamShuffle, components.OpcodeStreamTranspose:
-		flags |= components.FlagCrossPart
-	}
-	if op.IsLoop() || in.holds {
-		flags |= components.FlagLoop
-	}
-	if op.IsControl() {
-		flags |= components.FlagSequencer
 	}
 	switch string(text(f.dge)) {
 	case "SWDGE":
@@ -409,12 +398,9 @@ func (w *worker) markers(in *instr, f *fields) components.Flags {
 	take("is_local", f.local, components.FlagLocal, op.IsCollective() && isTrue(f.local))
 	if f.constant != nil {
 		w.rest("constant", f.constant)
-		if x, err := f.constant.Float64(); op == components.OpcodeMemset && err == nil && x == 0 {
+		if op == components.OpcodeMemset && isZero(f.constant) {
 			flags |= components.FlagZeroConst
 		}
-	}
-	if in.engine == components.All {
-		flags |= components.FlagBarrier
 	}
 	stream := 0
 	if f.stream != nil {
@@ -430,6 +416,38 @@ func (w *worker) markers(in *instr, f *fields) components.Flags {
 	}
 	in.lane = lane(op, in.engine, flags, stream)
 	return flags
+}
+
+// baseFlags are the flags that follow from opcode and engine alone; holds
+// tells that the instruction has blocks of its own.
+func baseFlags(op components.Opcode, engine components.Engine, holds bool) components.Flags {
+	var flags components.Flags
+	switch op {
+	case components.OpcodeDMATrigger:
+		flags |= components.FlagTrigger
+	case components.OpcodeCollectiveCompute:
+		flags |= components.FlagCollective
+	case components.OpcodeStreamShuffle, components.OpcodeStreamTranspose:
+		flags |= components.FlagCrossPart
+	}
+	if op.IsLoop() || holds {
+		flags |= components.FlagLoop
+	}
+	if op.IsControl() {
+		flags |= components.FlagSequencer
+	}
+	if engine == components.All {
+		flags |= components.FlagBarrier
+	}
+	return flags
+}
+
+func isZero(v *fastjson.Value) bool {
+	if v == nil || v.Type() != fastjson.TypeNumber {
+		return false
+	}
+	x, err := v.Float64()
+	return err == nil && x == 0
 }
 
 // lane is the timeline of an instruction (spec §4.2).

@@ -81,7 +81,7 @@ func Read(ctx context.Context, src *format.Source, opt format.Options) (*compone
 		err = p.apply(m)
 	}
 	if err == nil {
-		err = g.finish(p)
+		err = g.finish(ctx, p)
 	}
 	if err != nil {
 		if cause := ctx.Err(); cause != nil {
@@ -107,6 +107,16 @@ func (p *splitter) apply(m *components.Module) error {
 	v, err := parser.ParseBytes(p.ours)
 	if err != nil {
 		return fmt.Errorf("perfsim: malformed JSON: %w", err)
+	}
+	if d := v.GetArray("declared"); len(d) == int(components.NumEdgeKinds) {
+		p.declared = new([components.NumEdgeKinds]uint64)
+		for k, x := range d {
+			n, err := number(x, 0, math.MaxInt64)
+			if err != nil {
+				return fmt.Errorf("perfsim: declared: %w", err)
+			}
+			p.declared[k] = uint64(n)
+		}
 	}
 	lanes := v.GetArray("lanes")
 	if len(lanes) == 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"perfsim/components"
 	"perfsim/ecs"
 )
 
@@ -44,11 +45,13 @@ type splitter struct {
 	loops     int
 	version   int64
 
-	top    []rawMember // members of the top level that the module keeps as they are
-	ours   []byte      // our own member, with a table of lanes
-	name   string
-	queues []queueInfo
-	unread map[string]int
+	top  []rawMember // members of the top level that the module keeps as they are
+	ours []byte      // our own member, with a table of lanes
+	name string
+	// declared counts the dependencies before merging, where it is given.
+	declared *[components.NumEdgeKinds]uint64
+	queues   []queueInfo
+	unread   map[string]int
 }
 
 type rawMember struct{ key, value string }

@@ -9,6 +9,11 @@ import (
 	"perfsim/components"
 )
 
+// syncNames are the names of the operations in the member "op", which we add
+// where an operation is not the usual one of its list.
+var syncNames = [...]string{components.WaitGE: "WaitGE", components.WaitEQ: "WaitEQ", components.SetInc: "SetInc",
+	components.SetDec: "SetDec", components.SetTo: "SetTo"}
+
 // syncs reads sync_info: waits for semaphores and what is added to them when
 // the instruction completes (spec appendix C).
 func (w *worker) syncs(in *instr, v *fastjson.Value) error {
@@ -46,6 +51,20 @@ func (w *worker) syncs(in *instr, v *fastjson.Value) error {
 				if s.value, err = number(x, math.MinInt64, math.MaxInt64); err != nil {
 					return fmt.Errorf("sync_info: %s: %w", side.value, err)
 				}
+			}
+			if b := text(e.Get("op")); b != nil {
+				for op, n := range syncNames {
+					if n == string(b) {
+						s.op = components.SyncOp(op)
+					}
+				}
+			}
+			if x := e.Get("space"); x != nil {
+				n, err := number(x, 0, 255)
+				if err != nil {
+					return fmt.Errorf("sync_info: space: %w", err)
+				}
+				s.space = uint8(n)
 			}
 			s.owner = o.keep(text(e.Get("from")))
 			o.syncs = append(o.syncs, s)
