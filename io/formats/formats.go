@@ -28,6 +28,7 @@ func Importers() []format.Importer {
 func Exporters() []format.Exporter {
 	return []format.Exporter{
 		module.Exporter,
+		birjson.Exporter,
 	}
 }
 
