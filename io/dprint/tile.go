@@ -1,0 +1,311 @@
+package dprint
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Range selects elements of a tile: rows H0 to H1 in steps of HS, columns W0
+// to W1 in steps of WS.
+type Range struct{ H0, H1, HS, W0, W1, WS uint8 }
+
+// Tile is a slice of a tile for printing.
+type Tile struct {
+	Ptr     uint32 // of the circular buffer
+	Range   Range
+	CB      uint8
+	Format  uint8
+	EndRows bool
+	Return  uint8 // TileOK or an error
+	Count   uint8 // elements in Data
+	Data    []byte
+}
+
+// Return codes of a tile slice.
+const (
+	TileOK            = 2
+	TileBadIndex      = 3
+	TileBadPointer    = 4
+	TileBadFormat     = 5
+	TileOnMath        = 6
+	TileOnEthernet    = 7
+	oldTileHead       = 20
+	newTileHead       = 16
+	badTileW0         = 0xFFFF
+	mathRisc          = 3
+	formatFloat16b    = 5
+	formatFloat32     = 0
+	formatBfp8b       = 6
+	formatBfp4b       = 7
+	formatInt32       = 8
+	formatUInt16      = 9
+	formatInt8        = 14
+	formatUInt32      = 24
+	formatUInt8       = 30
+	typedRaw          = 1
+	typedConfigFormat = 2
+)
+
+// Tile prints a slice of a tile. The dialect of 2024 has bfloat16 only.
+func (p *Printer) Tile(t Tile) *Printer {
+	var b []byte
+	le := binary.LittleEndian
+	if p.Buf.d.OldTiles {
+		b = le.AppendUint32(b, t.Ptr)
+		w0 := uint16(t.Range.W0)
+		if t.Return == TileBadPointer {
+			w0 = badTileW0
+		}
+		end := uint16(0)
+		if t.EndRows {
+			end = 1
+		}
+		for _, v := range []uint16{uint16(t.Range.H0), uint16(t.Range.H1), uint16(t.Range.HS), w0, uint16(t.Range.W1), uint16(t.Range.WS), uint16(t.Count), end} {
+			b = le.AppendUint16(b, v)
+		}
+	} else {
+		b = le.AppendUint32(b, t.Ptr)
+		end := uint8(0)
+		if t.EndRows {
+			end = 1
+		}
+		b = append(b, t.Range.H0, t.Range.H1, t.Range.HS, t.Range.W0, t.Range.W1, t.Range.WS, t.CB, t.Format, t.Count, end, t.Return, 0)
+	}
+	return p.send(TileSlice, append(b, t.Data...))
+}
+
+// printOldTile prints the slice of 2024-01.
+func (f *stream) printOldTile(b []byte, risc int) error {
+	if risc == mathRisc {
+		f.text("Warning: MATH core does not support TileSlice printing, omitting print...\n")
+		return nil
+	}
+	if len(b) < oldTileHead {
+		return fmt.Errorf("tile slice of %d bytes", len(b))
+	}
+	le := binary.LittleEndian
+	u := func(i int) int { return int(le.Uint16(b[4+2*i:])) }
+	h0, h1, hs, w0, w1, ws, count, endRows := u(0), u(1), u(2), u(3), u(4), u(5), u(6), u(7)
+	f.text("TILE: (\n")
+	if w0 == badTileW0 {
+		f.text(fmt.Sprintf("BAD TILE POINTER count=%d", count))
+	} else {
+		data := b[oldTileHead:]
+		if hs == 0 || ws == 0 {
+			return fmt.Errorf("tile slice with a step of 0")
+		}
+		i, exceeded := 0, false
+		for h := h0; h < h1 && !exceeded; h += hs {
+			if w0 < w1 {
+				f.text("  ")
+			}
+			for w := w0; w < w1; w += ws {
+				if i >= count || 2*i+2 > len(data) {
+					exceeded = true
+					break
+				}
+				f.float(bf16(le.Uint16(data[2*i:])))
+				if w+ws < w1 {
+					f.text(" ")
+				}
+				i++
+			}
+			if exceeded {
+				f.text(fmt.Sprintf("<TileSlice data truncated due to exceeding max count (%d)>\n", count))
+			} else if endRows != 0 {
+				f.text("\n")
+			}
+		}
+	}
+	f.text("\n  ptr=")
+	f.uint(uint64(le.Uint32(b)), 32)
+	f.text(")\n")
+	return nil
+}
+
+// printTile prints the current slice.
+func (f *stream) printTile(b []byte) error {
+	if len(b) < newTileHead {
+		return fmt.Errorf("tile slice of %d bytes", len(b))
+	}
+	le := binary.LittleEndian
+	ptr := le.Uint32(b)
+	r := Range{b[4], b[5], b[6], b[7], b[8], b[9]}
+	cb, format, count, endRows, ret := b[10], b[11], int(b[12]), b[13], b[14]
+	data := b[newTileHead:]
+	switch ret {
+	case TileOK:
+	case TileBadPointer:
+		f.text(fmt.Sprintf("Tried printing CBIndex::c_%d: BAD TILE POINTER (ptr=%d, count=%d)\n", cb, ptr, count))
+		return nil
+	case TileBadFormat:
+		f.text(fmt.Sprintf("Tried printing CBIndex::c_%d: Unsupported data format (%d)\n", cb, format))
+		return nil
+	case TileOnMath:
+		f.text("Warning: MATH core does not support TileSlice printing, omitting print...\n")
+		return nil
+	case TileOnEthernet:
+		f.text("Warning: Ethernet core does not support TileSlice printing, omitting print...\n")
+		return nil
+	default:
+		f.text(fmt.Sprintf("Warning: TileSlice printing failed with unknown return code %d, omitting print...\n", ret))
+		return nil
+	}
+	if r.HS == 0 || r.WS == 0 {
+		return fmt.Errorf("tile slice with a step of 0")
+	}
+	i := 0
+	for h := int(r.H0); h < int(r.H1); h += int(r.HS) {
+		exceeded := false
+		for w := int(r.W0); w < int(r.W1); w += int(r.WS) {
+			if i >= count || !f.element(data, format, i) {
+				exceeded = true
+				break
+			}
+			if w+int(r.WS) < int(r.W1) {
+				f.text(" ")
+			}
+			i++
+		}
+		if exceeded {
+			f.text(fmt.Sprintf("<TileSlice data truncated due to exceeding max count (%d)>\n", count))
+			break
+		}
+		if endRows != 0 {
+			f.text("\n")
+		}
+	}
+	return nil
+}
+
+// element prints element i of tile data; false where the data end before it.
+func (f *stream) element(data []byte, format uint8, i int) bool {
+	size := 2
+	switch format {
+	case formatFloat32, formatInt32, formatUInt32:
+		size = 4
+	case formatInt8, formatUInt8:
+		size = 1
+	}
+	if (i+1)*size > len(data) {
+		return false
+	}
+	d := data[i*size:]
+	le := binary.LittleEndian
+	switch format {
+	case formatFloat16b:
+		f.float(bf16(le.Uint16(d)))
+	case formatFloat32:
+		f.float(math.Float32frombits(le.Uint32(d)))
+	case formatBfp8b, formatBfp4b:
+		// Low byte exponent, high byte sign and magnitude with its leading
+		// one: 7 bits in Bfp8, 3 in Bfp4.
+		exp, v := int(d[0]), d[1]
+		bits := 7
+		if format == formatBfp4b {
+			bits = 3
+		}
+		mag := float64(v & (1<<bits - 1))
+		x := math.Ldexp(mag, exp-127-(bits-1))
+		if v>>bits&1 == 1 {
+			x = -x
+		}
+		f.float(float32(x))
+	case formatInt8:
+		f.int(int64(int8(d[0])), 32)
+	case formatUInt8:
+		f.uint(uint64(d[0]), 32)
+	case formatUInt16:
+		f.uint(uint64(le.Uint16(d)), 32)
+	case formatInt32:
+		f.int(int64(int32(le.Uint32(d))), 32)
+	case formatUInt32:
+		f.uint(uint64(le.Uint32(d)), 32)
+	}
+	return true
+}
+
+// typedArray prints the words of an array whose last word is the type.
+func (f *stream) typedArray(b []byte, raw bool, width int) error {
+	if len(b)%4 != 0 || len(b) == 0 && !raw {
+		return fmt.Errorf("array of %d bytes", len(b))
+	}
+	le := binary.LittleEndian
+	n := len(b) / 4
+	typ, sub := uint32(typedRaw), uint32(0)
+	if !raw {
+		n--
+		last := le.Uint32(b[4*n:])
+		typ, sub = last>>16, last&0xFFFF
+	}
+	for i := range n {
+		v := le.Uint32(b[4*i:])
+		switch typ {
+		case typedRaw:
+			f.base = 16 // the stream stays in base 16, as the vendor's does
+			f.text("0x")
+			f.uint(uint64(v), 32)
+			f.text(" ")
+		case typedConfigFormat:
+			f.register(v, sub, width)
+		default:
+			f.text(fmt.Sprintf("Unknown type %d", typ))
+		}
+	}
+	return nil
+}
+
+// register prints one word of a Tensix register in a data format.
+func (f *stream) register(v, format uint32, width int) {
+	half := func(exp, man int) {
+		for _, h := range []uint32{v & 0xFFFF, v >> 16} {
+			f.width = width
+			f.float(makeFloat(exp, man, h))
+			f.text(" ")
+		}
+	}
+	switch format {
+	case 1, 2, 3, 10, 11: // Float16, Bfp8, Bfp4, Lf8, Bfp2
+		half(5, 10)
+	case formatFloat16b, formatBfp8b, formatBfp4b, 15: // ... Bfp2_b
+		half(8, 7)
+	case 4: // Tf32
+		f.width = width
+		f.float(makeFloat(8, 10, v))
+		f.text(" ")
+	case formatFloat32:
+		f.width = width
+		f.float(math.Float32frombits(v))
+		f.text(" ")
+	case formatUInt32:
+		f.width = width
+		f.uint(uint64(v), 32)
+		f.text(" ")
+	case formatUInt16:
+		for _, h := range []uint32{v & 0xFFFF, v >> 16} {
+			f.width = width
+			f.uint(uint64(h), 32)
+			f.text(" ")
+		}
+	case formatInt32:
+		f.width = width
+		f.int(int64(int32(v)), 32)
+		f.text(" ")
+	default:
+		f.text(fmt.Sprintf("Unknown data format %d ", format))
+	}
+}
+
+// makeFloat reads a register float: sign, mantissa, exponent from the top.
+func makeFloat(exp, man int, v uint32) float32 {
+	e := int(v&(1<<exp-1)) - (1<<(exp-1) - 1)
+	m := v >> exp & (1<<man - 1)
+	x := (1 + float64(m)/float64(uint32(1)<<man)) * math.Pow(2, float64(e))
+	if v>>(exp+man)&1 == 1 {
+		x = -x
+	}
+	return float32(x)
+}
+
+func bf16(v uint16) float32 { return math.Float32frombits(uint32(v) << 16) }
