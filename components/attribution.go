@@ -15,18 +15,19 @@ type Cause uint8
 // that an anti-dependency is named only where nothing else would have held
 // the instruction as long.
 const (
-	CauseStart    Cause = iota // nothing: it starts with its block
-	CauseLane                  // the instruction before it on its lane
-	CauseFlow                  // a read-after-write dependency
-	CauseOutput                // a write-after-write dependency
-	CauseOrdered               // an ordering edge
-	CauseBank                  // a PSUM bank still in use
-	CauseCoupling              // another engine that shares a port
-	CauseRing                  // a full DMA ring
-	CauseBarrier               // a barrier's lanes
-	CauseAnti                  // a write-after-read dependency
-	CauseTransfer              // a DMA transfer in flight, where the model times it apart from its instruction
-	CauseModel                 // the model's own delay: synchronisation, queues, clocks
+	CauseStart     Cause = iota // nothing: it starts with its block
+	CauseLane                   // the instruction before it on its lane
+	CauseFlow                   // a read-after-write dependency
+	CauseOutput                 // a write-after-write dependency
+	CauseOrdered                // an ordering edge
+	CauseBank                   // a PSUM bank still in use
+	CauseCoupling               // another engine that shares a port
+	CauseRing                   // a full DMA ring
+	CauseBarrier                // a barrier's lanes
+	CauseSemaphore              // a semaphore for which no dependency stands
+	CauseAnti                   // a write-after-read dependency
+	CauseTransfer               // a DMA transfer in flight, where the model times it apart from its instruction
+	CauseModel                  // the model's own delay: synchronisation, queues, clocks
 	NumEventCauses
 
 	// Of lanes only.
@@ -35,11 +36,11 @@ const (
 	NumCauses       = NumEventCauses + 2
 )
 
-var causeNames = [NumCauses]string{"start", "lane", "flow", "output", "ordered", "bank", "coupling", "ring", "barrier", "anti",
+var causeNames = [NumCauses]string{"start", "lane", "flow", "output", "ordered", "bank", "coupling", "ring", "barrier", "semaphore", "anti",
 	"transfer", "model", "not started", "drained"}
 
 var causeTexts = [NumCauses]string{"starts with its block", "the lane was busy", "Flow dependency", "Output dependency",
-	"Ordered dependency", "PSUM bank in use", "engine coupling", "DMA ring full", "barrier", "Anti dependency", "DMA transfer in flight",
+	"Ordered dependency", "PSUM bank in use", "engine coupling", "DMA ring full", "barrier", "semaphore", "Anti dependency", "DMA transfer in flight",
 	"synchronisation and other delays of the model", "before the first instruction", "after the last instruction"}
 
 // String returns the short name, as queries and tables use it.

@@ -16,6 +16,9 @@ type World struct {
 	// Placement counts the placements made, so that what was derived from an
 	// earlier one can be told from what is current.
 	Placement int
+	// Why has, by run, what held every instruction, where Config.Why asked for
+	// it and the model tells by itself; else nil.
+	Why [2]*Attribution
 
 	// Indexes over the rows, built by the index system: engine and opcode to
 	// instructions, edge class to edges.
@@ -33,6 +36,9 @@ type Config struct {
 	// Loops tells what the latency of a loop counts: "once", the documented
 	// simulator's placing of a body once, or "trips", its trip count.
 	Loops string
+	// Why asks models that have rules of their own to say what held every
+	// instruction.
+	Why bool
 	// Progress, where not nil, is told the share done of the running system.
 	Progress func(done, total int64)
 }

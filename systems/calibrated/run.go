@@ -29,6 +29,11 @@ func Run(ctx context.Context, w *components.World) error {
 		w.Blocks[b].Block = b
 	}
 	out := [2]rows{newRows(p), newRows(p)}
+	var why [2]*reasons
+	w.Why = [2]*components.Attribution{}
+	if w.Config.Why {
+		why = [2]*reasons{newReasons(m.Instr.Len()), newReasons(m.Instr.Len())}
+	}
 	top := m.TopBlocks()
 	spreads := make([]Spread, len(top))
 	freed := make([]int, len(top))
@@ -47,6 +52,7 @@ func Run(ctx context.Context, w *components.World) error {
 					spreads[n] = s
 				}
 				blk := block{sim: newSim(ctx, p, opt, run, out[run], lo, hi), results: w.Blocks, run: run}
+				blk.sim.why = why[run]
 				if err := blk.place(b); err != nil {
 					return err
 				}
@@ -71,6 +77,14 @@ func Run(ctx context.Context, w *components.World) error {
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	for run, r := range why {
+		if r != nil {
+			w.Why[run] = p.attribution(r, components.Run(run), func(i uint32) uint64 {
+				start, _ := w.Events.Span(m, components.InstrID(i), components.Run(run))
+				return start
+			})
+		}
 	}
 	p.notes(spreads, freed)
 	return nil

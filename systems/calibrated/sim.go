@@ -46,6 +46,11 @@ type sim struct {
 
 	rows // start, duration and when the result is there (of a transfer, its completion)
 
+	why    *reasons // nil where nobody asks
+	heldBy uint32   // row, plus one, whose change held or ready saw last
+	lastBy uint32   // row, plus one, with the largest end
+	fromBy uint32   // lastBy when the segment began
+
 	seqs   []sequence
 	sems   []semaphore
 	heap   []event
@@ -71,14 +76,18 @@ type sequence struct {
 	first   bool    // has triggered a transfer
 	trigger float64 // end of the last trigger
 	soft    float64 // last software trigger
+	softBy  uint32  // row, plus one
 	flight  []float64
 	writes  []float64 // starts of the data of the last writes triggered
 	begun   bool
+	// Rows, plus one, behind pipe and retired.
+	pipeBy, retiredBy uint32
 }
 
 type semaphore struct {
 	value int64
 	at    float64 // last change
+	by    uint32  // row, plus one, that made it
 	wait  []uint16
 }
 
@@ -96,6 +105,7 @@ type event struct {
 	kind  eventKind
 	op    components.SyncOp
 	a     uint32 // sequence, semaphore or row
+	by    uint32 // row, plus one, that changes the semaphore
 	value int64
 }
 
@@ -149,6 +159,7 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 // segment places rows lo to hi, none of which is a loop. Sequencers that had
 // nothing before start at from.
 func (s *sim) segment(lo, hi uint32, from float64) error {
+	s.fromBy = s.lastBy
 	for g := range s.seqs {
 		s.seqs[g].list, s.seqs[g].pos = s.seqs[g].list[:0], 0
 	}
@@ -177,7 +188,7 @@ func (s *sim) segment(lo, hi uint32, from float64) error {
 			case evStep:
 				s.step(e.t, int(e.a))
 			case evSem:
-				s.change(e.t, e.a, e.op, e.value)
+				s.change(e.t, e.a, e.op, e.value, e.by)
 			case evSoft:
 				s.trigger(e.t, e.a, true)
 			}
@@ -231,7 +242,7 @@ func (s *sim) unlock() bool {
 }
 
 // change applies a semaphore operation and wakes who waits for it.
-func (s *sim) change(t float64, id uint32, op components.SyncOp, value int64) {
+func (s *sim) change(t float64, id uint32, op components.SyncOp, value int64, by uint32) {
 	x := &s.sems[id]
 	switch op {
 	case components.SetInc:
@@ -241,7 +252,7 @@ func (s *sim) change(t float64, id uint32, op components.SyncOp, value int64) {
 	case components.SetTo:
 		x.value = value
 	}
-	x.at = t
+	x.at, x.by = t, by
 	wait := x.wait
 	x.wait = x.wait[:0]
 	for _, g := range wait {
@@ -270,7 +281,9 @@ func (s *sim) held(i uint32) (at float64, chain bool, missing int) {
 		if op[w] == components.WaitGE && x.value < wait[w] || op[w] == components.WaitEQ && x.value != wait[w] {
 			return at, chain, int(s.p.sem[w])
 		}
-		at = max(at, x.at)
+		if x.at > at {
+			at, s.heldBy = x.at, x.by
+		}
 	}
 	return at, chain, -1
 }
@@ -298,7 +311,9 @@ func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
 			p.kind[q] != kindHW && p.kind[q] != kindSW {
 			continue
 		}
-		at = max(at, s.arrive[q])
+		if s.arrive[q] > at {
+			at, s.heldBy = s.arrive[q], q+1
+		}
 	}
 	return at, 0
 }
@@ -312,7 +327,7 @@ func (s *sim) raise(i uint32, t float64) {
 	off, op, value := x.Offsets.Slice(), x.Op.Slice(), x.Value.Slice()
 	for w := off[i]; w < off[i+1]; w++ {
 		if !op[w].IsWait() {
-			s.push(event{t: t, kind: evSem, op: op[w], a: s.p.sem[w], value: value[w]})
+			s.push(event{t: t, kind: evSem, op: op[w], a: s.p.sem[w], by: i + 1, value: value[w]})
 		}
 	}
 }
@@ -329,6 +344,7 @@ func (s *sim) step(t float64, g int) {
 		q.arrived = t
 	}
 	at, chain := math.Inf(-1), false
+	s.heldBy = 0
 	if p.syncs {
 		var missing int
 		if at, chain, missing = s.held(i); missing >= 0 {
@@ -358,38 +374,53 @@ func (s *sim) step(t float64, g int) {
 		ready := max(arrived, at+k.Wake)
 		issue, latency, spacing := s.dataCost(i)
 		start := max(ready, q.pipe)
+		s.because(g, i, arrived, at, k.Wake, bound{q.pipe, q.pipeBy}, bound{})
 		q.pipe = start + issue
 		retired := max(start+latency, q.retired+spacing)
 		q.retired = max(q.retired, retired)
+		q.pipeBy, q.retiredBy = i+1, i+1
 		s.finish(g, i, start, retired, retired+k.Retire, ready+k.Dispatch)
 	case kindLoad:
 		ready := max(arrived, at+k.Wake)
-		start, end := s.load(&s.pes[core], i, ready)
-		q.retired = max(q.retired, end)
+		pe := &s.pes[core]
+		s.because(g, i, arrived, at, k.Wake, bound{pe.last + p.c.PE.AfterStream, pe.lastBy}, bound{})
+		start, end := s.load(pe, i, ready)
+		pe.loadedBy = i + 1
+		q.retired, q.retiredBy = max(q.retired, end), i+1
 		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
 	case kindStream:
 		ready := max(arrived, at+p.c.PE.WakeStream)
-		start, end := s.matmulCost(&s.pes[core], i, ready)
+		pe := &s.pes[core]
+		s.because(g, i, arrived, at, p.c.PE.WakeStream, bound{pe.free, pe.lastBy}, bound{pe.loaded, pe.loadedBy})
+		start, end := s.matmulCost(pe, i, ready)
+		pe.lastBy = i + 1
 		end = max(end, q.retired)
-		q.retired = end
+		q.retired, q.retiredBy = end, i+1
 		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
 	case kindMatmul:
 		ready := max(arrived, at+k.Wake)
 		start, end := math.Inf(1), 0.0
 		_, passes := p.nominal.Columns(int(i))
+		pe := &s.pes[core]
+		s.because(g, i, arrived, at, k.Wake, bound{pe.last + p.c.PE.AfterStream, pe.lastBy}, bound{})
 		for range passes {
-			b, _ := s.load(&s.pes[core], i, ready)
+			b, _ := s.load(pe, i, ready)
 			start = min(start, b)
-			_, end = s.matmulCost(&s.pes[core], i, ready)
+			_, end = s.matmulCost(pe, i, ready)
 		}
+		pe.lastBy, pe.loadedBy = i+1, i+1
 		end = max(end, q.retired)
-		q.retired = end
+		q.retired, q.retiredBy = end, i+1
 		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
 	case kindHW:
+		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
 		s.hardware(g, i, max(arrived, at+k.WakeControl))
 	case kindSW:
+		s.because(g, i, arrived, at, k.Wake, bound{q.soft + p.c.DMA.SWInterval, q.softBy}, bound{})
+		q.softBy = i + 1
 		s.software(g, i, max(arrived, at+k.Wake))
 	case kindDrain:
+		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
 		ready := max(arrived, at+k.WakeControl)
 		end := ready + s.control(e, i)
 		if q.retired > ready {
@@ -398,25 +429,35 @@ func (s *sim) step(t float64, g int) {
 		s.finish(g, i, ready, end, end, s.next(g, i, end))
 	case kindBarrier:
 		ready := max(arrived, at)
+		var others bound
 		for o := range s.seqs {
-			if p.groups[o].core == core && o != g {
-				ready = max(ready, s.seqs[o].pipe, s.seqs[o].retired)
+			if x := &s.seqs[o]; p.groups[o].core == core && o != g {
+				ready = max(ready, x.pipe, x.retired)
+				if t := max(x.pipe, x.retired); t > others.at {
+					others = bound{t, x.retiredBy}
+				}
 			}
 		}
+		s.because(g, i, arrived, at, 0, others, bound{})
 		s.finish(g, i, ready, ready, ready, ready)
 	case kindOther:
 		issue, latency := p.nominal.Rest(int(i))
 		start := max(arrived, at, q.pipe)
+		s.because(g, i, arrived, at, 0, bound{q.pipe, q.pipeBy}, bound{})
 		q.pipe, q.retired = start+issue, max(q.retired, start+latency)
+		q.pipeBy, q.retiredBy = i+1, i+1
 		s.finish(g, i, start, start+latency, start+latency, start)
 	case kindNone:
+		s.because(g, i, arrived, at, 0, bound{}, bound{})
 		ready := max(arrived, at)
 		s.finish(g, i, ready, ready, ready, ready)
 	default:
 		ready, end := arrived, 0.0
 		if chain {
 			end = max(ready+k.Chain, at+k.Hop)
+			s.because(g, i, arrived, math.Inf(-1), 0, bound{}, bound{})
 		} else {
+			s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
 			ready = max(arrived, at+k.WakeControl)
 			end = ready + s.control(e, i)
 		}
@@ -540,7 +581,7 @@ func (s *sim) completed(i uint32, start, end, complete float64) {
 		end = complete
 	}
 	s.start[i], s.dur[i] = start, float32(end-start)
-	s.last = max(s.last, end, complete)
+	s.ends(i, max(end, complete))
 	s.arrive[i] = complete
 	s.raise(i, complete)
 	s.settle(i, complete)
@@ -557,7 +598,7 @@ func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64
 func (s *sim) finish(g int, i uint32, start, end, visible, next float64) {
 	s.start[i], s.dur[i] = start, float32(end-start)
 	s.arrive[i] = visible
-	s.last = max(s.last, end)
+	s.ends(i, end)
 	s.raise(i, visible)
 	s.seqs[g].pos++
 	s.push(event{t: next, kind: evStep, a: uint32(g)})

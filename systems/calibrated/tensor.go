@@ -14,6 +14,8 @@ type tensor struct {
 	burst  float64 // cycles that may still be streamed at full rate on the slow clock, halved
 	burstT float64 // when burst was right
 	gov    governor
+	// Rows, plus one, of the last matmul and the last load.
+	lastBy, loadedBy uint32
 }
 
 // governor is the clock of the PE: after every window it gives full rate or
