@@ -217,15 +217,15 @@ func (g *Graph) Raw(op OpID, name string) (string, bool) {
 }
 
 // Attrs calls f for each attribute of op in order until f returns false. For
-// AttrRaw, name is the attribute's name.
-func (g *Graph) Attrs(op OpID, f func(key OpAttr, name string) bool) {
+// AttrRaw, raw holds the name and the text.
+func (g *Graph) Attrs(op OpID, f func(key OpAttr, raw RawAttr) bool) {
 	for i := g.Ops.attrs[op]; i != 0; i = g.attr[i-1].next {
 		r := g.attr[i-1]
-		name := ""
+		var raw RawAttr
 		if r.key == AttrRaw {
-			name = g.strs.text[r.a]
+			raw = RawAttr{StrID(r.a), StrID(r.b)}
 		}
-		if !f(r.key, name) {
+		if !f(r.key, raw) {
 			return
 		}
 	}
@@ -571,8 +571,12 @@ func ParseDirection(word string) (Direction, bool) {
 	return 0, false
 }
 
-// SetFloat sets the value of a scalar floating-point constant.
+// SetFloat sets the value of a scalar floating-point constant. All NaNs are
+// the same one: payloads differ between file formats and mean nothing here.
 func (g *Graph) SetFloat(op OpID, v float64) {
+	if v != v {
+		v = math.NaN()
+	}
 	g.SetInt(op, AttrConstFloat, int64(math.Float64bits(v)))
 }
 

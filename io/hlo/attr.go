@@ -84,6 +84,9 @@ func (p *parser) attribute(op components.OpID, key string, at int) bool {
 	case "control-predecessors":
 		return p.controlPredecessors(op)
 	case "index":
+		if g.Ops.Kind[op] != components.OpGetTupleElement {
+			break
+		}
 		v, ok := p.int()
 		if !ok {
 			return false

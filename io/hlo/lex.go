@@ -141,6 +141,12 @@ func (c *scanner) peek() byte {
 	return 0
 }
 
+// more skips white space and reports whether anything is left.
+func (c *scanner) more() bool {
+	c.peek()
+	return c.pos < len(c.s)
+}
+
 // accept takes the byte b if it is next.
 func (c *scanner) accept(b byte) bool {
 	if c.pos < len(c.s) && c.s[c.pos] == b {

@@ -59,7 +59,7 @@ func ReadText(name string, b []byte) ([]*components.Graph, error) {
 	for start := 0; start < len(text); {
 		end, next := section(text, start)
 		p := parser{scanner: scanner{file: name, s: text[:end], pos: start}}
-		for p.peek() != 0 {
+		for p.more() {
 			g, ok := p.module()
 			if !ok {
 				return nil, p.err
@@ -116,13 +116,15 @@ func (p *parser) module() (*components.Graph, bool) {
 	start := p.pos
 	entry := components.NoComp
 	header := p.isWord("HloModule")
-	if header {
+	if !header {
+		p.g.Name = p.g.Str("module")
+	} else {
 		p.pos += len("HloModule")
 		if !p.header() || !p.stackTables() {
 			return nil, false
 		}
 	}
-	for p.peek() != 0 && !p.isWord("HloModule") {
+	for p.more() && !p.isWord("HloModule") {
 		at := p.pos
 		if !header && p.g.NumComps() == 0 && p.bareInstructions() {
 			p.missing = true
@@ -278,7 +280,7 @@ func (p *parser) bareComputation() bool {
 	p.comp = p.g.BeginComputation("entry")
 	p.g.Comps.TextLine[p.comp] = uint32(p.lineAt(p.pos))
 	root := components.NoOp
-	for p.peek() != 0 && !p.isWord("HloModule") {
+	for p.more() && !p.isWord("HloModule") {
 		if !p.instruction(&root) {
 			return false
 		}

@@ -243,8 +243,8 @@ func (w *writer) op(dst []byte, op components.OpID) []byte {
 		}
 		dst = append(dst, '}')
 	}
-	g.Attrs(op, func(key components.OpAttr, name string) bool {
-		dst = w.attr(dst, op, key, name)
+	g.Attrs(op, func(key components.OpAttr, raw components.RawAttr) bool {
+		dst = w.attr(dst, op, key, raw)
 		return true
 	})
 	return w.metadata(dst, op)

@@ -5,7 +5,7 @@ import (
 )
 
 // attr writes one attribute with the spelling its opcode has.
-func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, name string) []byte {
+func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, raw components.RawAttr) []byte {
 	g := w.g
 	begin := func(k string) []byte { return append(append(append(dst, ", "...), k...), '=') }
 	number := func(k string) []byte {
@@ -126,7 +126,7 @@ func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, nam
 	case components.AttrSharding, components.AttrFrontend:
 		return appendValue(begin(key.String()), g.AttrStr(op, key))
 	case components.AttrRaw:
-		v, _ := g.Raw(op, name)
+		name, v := g.Text(raw.Key), g.Text(raw.Value)
 		if name == "literal" { // a shape and a value
 			return append(begin(name), v...)
 		}

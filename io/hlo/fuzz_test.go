@@ -1,0 +1,117 @@
+package hlo
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"perfsim/components"
+)
+
+// FuzzReadText: no input makes the reader panic or hang; what it reads
+// satisfies the invariants of a graph and survives writing.
+func FuzzReadText(f *testing.F) {
+	f.Add([]byte(attributesText))
+	f.Add([]byte(loop(0, 10, 3, "LT", `, backend_config={"known_trip_count":{"n":"4"}}`)))
+	f.Add([]byte("f32[8] add(f32[8] x, f32[8] %y), metadata={op_name=\"q\"}"))
+	f.Add([]byte("HloModule m\nENTRY e {\n a = f32[2,2] parameter(0)\n s = ((f32[2,2], f32[2,2]), f32[2,2], s32[]) dot-start(a, a)\n d = f32[2,2] dot-done(s)\n}"))
+	f.Add([]byte("HloModule m\nENTRY e {\n a = f32[] parameter(0)\n b = f32[] call(a), to_apply={\n a = f32[] parameter(0)\n ROOT n = negate(a)\n }\n}"))
+	f.Add([]byte("HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n b = f32[4] all-to-all(a), replica_groups=mesh['x'=2,'y'=4]{'y':(2)2}\n}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		done := time.AfterFunc(5*time.Second, func() { panic("hangs: " + string(b)) })
+		defer done.Stop()
+		graphs, err := ReadText("fuzz", b)
+		if err != nil {
+			if e, ok := err.(*Error); !ok || e.Line < 1 || e.Col < 1 {
+				t.Fatalf("error without a place: %v", err)
+			}
+			return
+		}
+		for _, g := range graphs {
+			if err := g.Check(); err != nil {
+				t.Fatalf("a graph that was read does not pass: %v", err)
+			}
+			g.Totals(1)
+			roundTrip(t, "fuzz", g)
+		}
+	})
+}
+
+// protoField appends a length-delimited field.
+func protoField(dst []byte, num protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, num, protowire.BytesType), v)
+}
+
+func protoInt(dst []byte, num protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(dst, num, protowire.VarintType), v)
+}
+
+// smallProto encodes parameter → negate of f32[n], wrapped as HloProto.
+func smallProto(dim uint64, operand uint64) []byte {
+	shape := protoInt(protoInt(nil, 2, 11), 3, dim)
+	p := protoField(protoField(protoField(nil, 1, []byte("p")), 2, []byte("parameter")), 3, shape)
+	p = protoInt(p, 35, 7)
+	n := protoField(protoField(protoField(nil, 1, []byte("n")), 2, []byte("negate")), 3, shape)
+	n = protoField(protoInt(n, 35, 9), 36, protowire.AppendVarint(nil, operand))
+	comp := protoField(protoField(protoField(nil, 1, []byte("main")), 2, p), 2, n)
+	comp = protoInt(protoInt(comp, 5, 3), 6, 9)
+	mod := protoField(protoField(protoField(nil, 1, []byte("m")), 2, []byte("main")), 3, comp)
+	return protoField(nil, 1, protoInt(mod, 6, 3))
+}
+
+// TestSmallProto reads a hand-made proto, and reports its mistakes.
+func TestSmallProto(t *testing.T) {
+	g, err := ReadProto("t", smallProto(5, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "ENTRY main: p=parameter:f32[5] n=negate(p):f32[5]\n"
+	if got := dump(g[0]); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, c := range []struct {
+		in   []byte
+		want string
+	}{
+		{nil, "t: byte 0: no HloModuleProto in it"},
+		{[]byte("HloModule"), "t: byte 2: field 13 is cut off or malformed"},
+		{smallProto(5, 8), `t: byte 46: instruction "n": operand 8 is not defined before it`},
+		{smallProto(1<<63+5, 7), "t: byte 37: dimension 0 is negative: -9223372036854775803"},
+	} {
+		if _, err := ReadProto("t", c.in); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
+
+// FuzzReadProto: likewise for HloProto.
+func FuzzReadProto(f *testing.F) {
+	f.Add(smallProto(5, 7))
+	f.Add(smallProto(0, 7)[4:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		graphs, err := ReadProto("fuzz", b)
+		if err != nil {
+			if _, ok := err.(*Error); !ok {
+				t.Fatalf("error without a place: %v", err)
+			}
+			return
+		}
+		for _, g := range graphs {
+			if err := g.Check(); err != nil {
+				t.Fatalf("a graph that was read does not pass: %v", err)
+			}
+			g.Totals(1)
+			// Names may be anything in a proto and change when written.
+			text := AppendText(nil, g)
+			back, err := ReadText("written", text)
+			if err != nil {
+				t.Fatalf("written text does not read: %v\n%s", err, text)
+			}
+			if len(back) != 1 || back[0].NumOps() != g.NumOps() || back[0].Totals(1).FLOPs != g.Totals(1).FLOPs {
+				t.Fatal("written and read graph differ")
+			}
+			_ = components.GraphDiff(g, back[0], components.GraphDiffOptions{})
+		}
+	})
+}
