@@ -66,6 +66,7 @@ func commands() []*cobra.Command {
 		newUnpackCommand(),
 		newNEFFCommand(),
 		newVersionCommand(),
+		newViewCommand(),
 	}
 }
 
