@@ -94,6 +94,9 @@ type Attribution struct {
 	// started, in ns. It is absent where that is never: a model whose starts
 	// are not all explained by lanes, dependencies and resources fills it.
 	Gap ecs.Column[uint64]
+	// Visible is when what waits for the instruction may go on, in ns. It is
+	// absent where that follows from the events: see Events.Arrive.
+	Visible ecs.Column[uint64]
 	// Others lists, in program order, the instructions held by an
 	// anti-dependency, and what would have held them without any.
 	Others []Other
@@ -109,7 +112,7 @@ type Other struct {
 // NewAttribution returns an empty table.
 func NewAttribution() Attribution {
 	return Attribution{Cause: ecs.NewColumn[Cause]("attribution.cause"), Pred: ecs.NewColumn[InstrID]("attribution.pred"),
-		Gap: ecs.NewColumn[uint64]("attribution.gap")}
+		Gap: ecs.NewColumn[uint64]("attribution.gap"), Visible: ecs.NewColumn[uint64]("attribution.visible")}
 }
 
 // Other returns what would have held instruction i without

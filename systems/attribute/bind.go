@@ -12,8 +12,12 @@ import (
 )
 
 // Bind finds the binding constraint of every instruction in one run of a
-// placed world. rules are those that placed it.
+// placed world. rules are those that placed it. Where the model told what held
+// the instructions that is the answer.
 func Bind(ctx context.Context, w *components.World, rules place.Rules, run components.Run) (*components.Attribution, error) {
+	if a := w.Why[run]; a != nil {
+		return a, nil // the model knows
+	}
 	m := w.Module
 	a := components.NewAttribution()
 	a.Run = run

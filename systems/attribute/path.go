@@ -27,8 +27,9 @@ type Step struct {
 	Counted, CountedGap uint64
 }
 
-// Path is the critical path of one block: the steps, in time order, tile the
-// time from Lead to the makespan.
+// Path is the critical path of one block: Lead, the steps with the gaps
+// between them, and Tail, in time order, tile the time from 0 to the
+// makespan.
 type Path struct {
 	Block int // row of the block table
 	Times uint64
@@ -36,6 +37,9 @@ type Path struct {
 	// Lead is the time before the first step: 0 where the model's rules
 	// explain all starts.
 	Lead uint64
+	// Tail is the time behind the last step: 0 but for models in which the end
+	// of a block is not the end of an instruction.
+	Tail uint64
 
 	b     *block
 	a     *components.Attribution
@@ -65,16 +69,16 @@ func CriticalPath(ctx context.Context, w *components.World, rules place.Rules, a
 }
 
 func (p *Path) follow() {
-	last := components.NoInstr
+	last, latest := components.NoInstr, uint64(0)
 	for i := p.b.first; i < p.b.end; i++ {
 		if p.b.loop(i) {
 			continue
 		}
-		if _, end := p.b.spanOf(i); end == p.b.span {
-			last = components.InstrID(i)
-			break
+		if _, end := p.b.spanOf(i); end > latest || last == components.NoInstr {
+			last, latest = components.InstrID(i), end
 		}
 	}
+	p.Tail = p.b.span - min(p.b.span, latest)
 	for i := last; i != components.NoInstr; i = p.a.Pred.At(int(i)) {
 		p.Steps = append(p.Steps, i)
 	}
@@ -82,7 +86,7 @@ func (p *Path) follow() {
 	if len(p.Steps) > 0 {
 		p.Lead, _ = p.b.spanOf(uint32(p.Steps[0]))
 	} else {
-		p.Lead = p.b.span
+		p.Lead, p.Tail = p.b.span, 0
 	}
 }
 
@@ -93,12 +97,15 @@ func (p *Path) Span() (ns, counted uint64) { return p.b.span, p.scale.between(0,
 // CountedLead returns the counted time before the first step.
 func (p *Path) CountedLead() uint64 { return p.scale.between(0, p.Lead) }
 
+// CountedTail returns the counted time behind the last step.
+func (p *Path) CountedTail() uint64 { return p.scale.between(p.b.span-p.Tail, p.b.span) }
+
 // Visit calls f with every step, in time order.
 func (p *Path) Visit(f func(Step)) {
 	at := 0
 	for n, i := range p.Steps {
-		s := Step{Instr: i, Until: p.b.span, Trips: 1}
-		s.From, _ = p.b.spanOf(uint32(i))
+		s := Step{Instr: i, Trips: 1}
+		s.From, s.Until = p.b.spanOf(uint32(i))
 		if n+1 < len(p.Steps) {
 			next := p.Steps[n+1]
 			s.Via = p.a.Cause.At(int(next))
@@ -171,13 +178,15 @@ type PatternSum struct {
 type PathReport struct {
 	Span  uint64 // all of it: the counted makespan
 	Steps uint64 // how many, as counted
-	// Lead is before the first step; Gaps are the delays behind binding
-	// constraints, by cause. With the classes they add up to Span.
+	// Lead is before the first steps, Tail behind the last; Gaps are the
+	// delays behind binding constraints, by cause. With what the steps take,
+	// by lane or opcode or Via, they add up to Span; Classes include them.
 	Lead     uint64
+	Tail     uint64
 	Gaps     [components.NumCauses]uint64
-	Classes  [NumClasses]uint64 // leads and gaps included
-	Lanes    []uint64           // by lane
-	Opcodes  []uint64           // by opcode
+	Classes  [NumClasses]uint64
+	Lanes    []uint64 // by lane
+	Opcodes  []uint64 // by opcode
 	Via      [components.NumCauses]uint64
 	Hops     [components.NumCauses]uint64 // how often
 	Where    []WhereSum                   // by place in the program, longest first
@@ -202,7 +211,10 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 		r.Span += span * p.Times
 		lead := p.CountedLead() * p.Times
 		r.Lead += lead
+		tail := p.CountedTail() * p.Times
+		r.Tail += tail
 		r.Classes[ClassSync] += lead
+		r.Classes[tailClass(m, p)] += tail
 		n := 0
 		p.Visit(func(s Step) {
 			r.step(m, p, n, s)
@@ -269,6 +281,15 @@ func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
 		return
 	}
 	r.Classes[class] += time
+}
+
+// tailClass is the class of what is behind the last step: a transfer where
+// that only triggers one.
+func tailClass(m *components.Module, p *Path) Class {
+	if n := len(p.Steps); n > 0 && m.Instr.Flags.At(int(p.Steps[n-1]))&components.FlagTrigger != 0 {
+		return ClassMemory
+	}
+	return ClassSync
 }
 
 // stepClass is the class of a step's time, ClassCompute standing for both

@@ -130,6 +130,8 @@ func checkSums(t *testing.T, n int, w *components.World, rules place.Rules, a *c
 			at = s.Until + s.Gap
 			sum += s.Counted + s.CountedGap
 		})
+		at += p.Tail
+		sum += p.CountedTail()
 		if ns, counted := p.Span(); at != ns || sum != counted {
 			t.Fatalf("module %d: path ends at %d of %d, adds up to %d of %d", n, at, ns, sum, counted)
 		}
@@ -139,7 +141,8 @@ func checkSums(t *testing.T, n int, w *components.World, rules place.Rules, a *c
 	if length != span || r.Span != span {
 		t.Fatalf("module %d: path is %d long, report %d, span %d", n, length, r.Span, span)
 	}
-	sums := map[string]uint64{"classes": 0, "lanes": r.Lead, "opcodes": r.Lead, "via": r.Lead, "where": r.Lead, "patterns": r.Lead}
+	rest := r.Lead + r.Tail
+	sums := map[string]uint64{"classes": 0, "lanes": rest, "opcodes": rest, "via": rest, "where": rest, "patterns": rest}
 	for _, v := range r.Gaps {
 		for _, k := range []string{"lanes", "opcodes", "via", "where", "patterns"} {
 			sums[k] += v

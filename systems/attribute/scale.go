@@ -11,7 +11,8 @@ type Window struct{ From, To uint64 }
 
 // scale turns times of a block into counted time: what lies between two
 // instants weighs one, or as often as the loop runs whose body moved the end
-// of the block then; outside the window nothing weighs anything.
+// of the block then; outside the window and behind the makespan nothing
+// weighs anything.
 type scale struct {
 	at     []uint64 // ascending; piece k runs from at[k] to at[k+1]
 	weight []uint64
@@ -26,9 +27,10 @@ func newScale(b *block, trips bool, win *Window) *scale {
 	if trips {
 		s.loops(b)
 	}
-	if win != nil {
-		s.clip(*win)
+	if win == nil {
+		win = &Window{0, b.span}
 	}
+	s.clip(Window{min(win.From, b.span), min(win.To, b.span)})
 	s.sum = make([]uint64, len(s.at))
 	for k := 1; k < len(s.at); k++ {
 		s.sum[k] = addSat(s.sum[k-1], mulSat(s.at[k]-s.at[k-1], s.weight[k-1]))

@@ -1,7 +1,9 @@
 package attribute
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,9 +21,9 @@ import (
 // reference model, for one instruction at a time: two instructions on one
 // path share theirs. Durations are taken as they are. Where they depend on
 // the time (collectives that share bandwidth, a clock governor) or where a
-// model starts instructions otherwise than lanes and dependencies say, it is
-// an estimate; what held an instruction is then taken to go on holding it as
-// long.
+// model starts instructions otherwise than lanes and dependencies say (the
+// calibrated one), it is an estimate; what held an instruction is then taken
+// to go on holding it as long.
 func Slack(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution) ([]uint64, error) {
 	late := make([]uint64, w.Module.Instr.Len())
 	g, ctx := errgroup.WithContext(ctx)
@@ -82,9 +84,14 @@ func less(t, d uint64) uint64 {
 }
 
 func (s *slacker) walk(ctx context.Context) error {
-	for i := s.end; i > s.first; {
-		i--
-		if i%cancelEvery == 0 {
+	order := s.order()
+	for n := s.end - s.first; n > 0; {
+		n--
+		i := s.first + n
+		if order != nil {
+			i = order[n]
+		}
+		if n%cancelEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -102,6 +109,49 @@ func (s *slacker) walk(ctx context.Context) error {
 		s.late[i] = late - start
 	}
 	return nil
+}
+
+// order returns the rows in the order of their starts where the model has an
+// order of its own; nil stands for program order.
+func (s *slacker) order() []uint32 {
+	if s.a.Visible.Len() == 0 {
+		return nil
+	}
+	out := make([]uint32, 0, s.end-s.first)
+	for i := s.first; i < s.end; i++ {
+		out = append(out, i)
+	}
+	slices.SortFunc(out, func(x, y uint32) int {
+		a, _ := s.spanOf(x)
+		b, _ := s.spanOf(y)
+		return cmp.Or(cmp.Compare(a, b), cmp.Compare(x, y))
+	})
+	return out
+}
+
+// need records that p has to let go at time t, w after its start. Rows that
+// the walk has passed, because they start later, keep their slack.
+func (s *slacker) need(i, p uint32, t, w uint64) {
+	if s.a.Visible.Len() > 0 {
+		from, _ := s.spanOf(i)
+		at, _ := s.spanOf(p)
+		if at > from || at == from && p > i {
+			return
+		}
+	}
+	s.late[p] = min(s.late[p], less(t, w))
+}
+
+// result is how long behind its start what waits for p may go on.
+func (s *slacker) result(p uint32) uint64 {
+	switch {
+	case s.a.Visible.Len() > 0:
+		start, _ := s.spanOf(p)
+		return s.a.Visible.At(int(p)) - start
+	case s.flags[p]&components.FlagTrigger != 0:
+		return 0
+	}
+	return s.duration(p)
 }
 
 // released bounds the latest start of i by those that wait for what it holds,
@@ -155,17 +205,15 @@ func (s *slacker) needs(i uint32, late uint64) {
 		case class == components.ClassAnti && s.run == components.RunB:
 		case class == components.ClassOrdered:
 			s.needOrdered(i, p, inputs)
-		case s.flags[p]&components.FlagTrigger != 0:
-			s.late[p] = min(s.late[p], inputs)
 		default:
-			s.late[p] = min(s.late[p], less(inputs, s.duration(p)))
+			s.need(i, p, inputs, s.result(p))
 		}
 	}
-	if s.a.Gap.Len() > 0 && s.a.Gap.At(int(i)) > 0 {
+	if s.a.Visible.Len() > 0 || s.a.Gap.Len() > 0 && s.a.Gap.At(int(i)) > 0 {
 		if p := s.a.Pred.At(int(i)); p != components.NoInstr {
 			start, _ := s.spanOf(i)
 			before, _ := s.spanOf(uint32(p))
-			s.late[p] = min(s.late[p], less(late, start-before))
+			s.need(i, uint32(p), late, start-min(start, before))
 		}
 	}
 	l := s.lane[i]
@@ -210,8 +258,8 @@ func (s *slacker) needOrdered(i, p uint32, late uint64) {
 			s.ready[p] = late
 		}
 	case s.flags[p]&components.FlagTrigger != 0 || s.shares(p):
-		s.late[p] = min(s.late[p], less(late, s.duration(p)))
+		s.need(i, p, late, s.duration(p))
 	default:
-		s.late[p] = min(s.late[p], less(late, s.occupancy(p)))
+		s.need(i, p, late, s.occupancy(p))
 	}
 }

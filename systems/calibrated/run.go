@@ -80,7 +80,7 @@ func Run(ctx context.Context, w *components.World) error {
 	}
 	for run, r := range why {
 		if r != nil {
-			w.Why[run] = p.attribution(r, components.Run(run), func(i uint32) uint64 {
+			w.Why[run] = p.attribution(r, out[run], components.Run(run), func(i uint32) uint64 {
 				start, _ := w.Events.Span(m, components.InstrID(i), components.Run(run))
 				return start
 			})

@@ -1,7 +1,6 @@
 package calibrated
 
 import (
-
 	"perfsim/components"
 	"perfsim/ecs"
 )
@@ -66,16 +65,18 @@ func (s *sim) ends(i uint32, end float64) {
 // attribution turns the reasons of one run, whose starts are given in whole
 // ns, into the table. A wait for a semaphore is named after the dependency it
 // stands for, where the module has one.
-func (p *program) attribution(r *reasons, run components.Run, start func(i uint32) uint64) *components.Attribution {
-	out := components.NewAttribution()
-	out.Run = run
-	cause, pred, gap := out.Cause.Resize(len(p.kind)), out.Pred.Resize(len(p.kind)), out.Gap.Resize(len(p.kind))
+func (p *program) attribution(r *reasons, out rows, run components.Run, start func(i uint32) uint64) *components.Attribution {
+	a := components.NewAttribution()
+	a.Run = run
+	cause, pred, gap := a.Cause.Resize(len(p.kind)), a.Pred.Resize(len(p.kind)), a.Gap.Resize(len(p.kind))
+	visible := a.Visible.Resize(len(p.kind))
 	for i := range pred {
 		pred[i] = components.NoInstr
 		if p.kind[i] == kindLoop {
 			continue
 		}
 		at := start(uint32(i))
+		visible[i] = max(at, whole(out.arrive[i]))
 		from := uint64(0)
 		if by := r.by[i]; by > 0 {
 			pred[i] = components.InstrID(by - 1)
@@ -96,7 +97,7 @@ func (p *program) attribution(r *reasons, run components.Run, start func(i uint3
 		release := max(whole(r.release[i]), min(from, at))
 		gap[i] = at - min(at, release)
 	}
-	return &out
+	return &a
 }
 
 // dependency returns the kind of dependency that a wait of row i for row q
@@ -112,4 +113,3 @@ func (p *program) dependency(i, q uint32) components.Cause {
 	}
 	return best
 }
-
