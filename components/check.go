@@ -122,14 +122,54 @@ func (m *Module) checkEdges(lo, hi int) error {
 		if i >= end {
 			block, first, end = m.topBlock(block, i)
 		}
-		for _, w := range words[off[i]:off[i+1]] {
-			if to := int(w & ecs.TargetMask); to >= i || to < first {
-				if to >= i {
-					return fmt.Errorf("instruction %s depends on %s, which is not before it in program order",
-						m.InstrName(InstrID(i)), m.InstrName(InstrID(to)))
-				}
-				return fmt.Errorf("instruction %s depends on %s, which is in another block", m.InstrName(InstrID(i)), m.InstrName(InstrID(to)))
+		if !edgesInside(words, off[i], off[i+1], uint32(first), uint32(i)) {
+			return m.edgeError(i, first)
+		}
+	}
+	return nil
+}
+
+// edgesInside tells whether words lo to hi point to rows from first to below
+// i. The first four are looked at without a branch, because how many edges a
+// row has is hard to foresee.
+func edgesInside(words []uint32, lo, hi, first, i uint32) bool {
+	n := hi - lo
+	if uint64(lo)+4 > uint64(len(words)) {
+		for _, w := range words[lo:hi] {
+			if w&ecs.TargetMask-first >= i-first {
+				return false
 			}
+		}
+		return true
+	}
+	q := words[lo : lo+4 : lo+4]
+	// Rows are below 2^30: to - first is negative where to lies before first,
+	// to - i is not where it lies behind; in is all ones for a word in use.
+	bad := int32(0)
+	for k, w := range q {
+		to := w & ecs.TargetMask
+		in := int32(uint32(k)-n) >> 31
+		bad |= (int32(to-first) | ^int32(to-i)) & in
+	}
+	if n > 4 {
+		for _, w := range words[lo+4 : hi] {
+			to := w & ecs.TargetMask
+			bad |= int32(to-first) | ^int32(to-i)
+		}
+	}
+	return bad >= 0
+}
+
+// edgeError says which edge of row i is not inside.
+func (m *Module) edgeError(i, first int) error {
+	for _, w := range m.Edges.Preds.Row(i) {
+		to := int(w & ecs.TargetMask)
+		if to >= i {
+			return fmt.Errorf("instruction %s depends on %s, which is not before it in program order",
+				m.InstrName(InstrID(i)), m.InstrName(InstrID(to)))
+		}
+		if to < first {
+			return fmt.Errorf("instruction %s depends on %s, which is in another block", m.InstrName(InstrID(i)), m.InstrName(InstrID(to)))
 		}
 	}
 	return nil

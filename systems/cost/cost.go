@@ -5,7 +5,9 @@ package cost
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,9 +32,11 @@ func Fill(ctx context.Context, w *components.World) error {
 	m.Instr.Issue.Scratch(n)
 	m.Instr.Latency.Scratch(n)
 	var row func(i int) (issue, latency uint64)
+	var plan *plan
 	switch w.Config.Model {
 	case Reference:
-		row = newReference(m, w.Machine).row
+		r := newReference(m, w.Machine)
+		plan, row = newPlan(r), r.row
 	case Calibrated:
 		if len(w.Machine.Calibrated.Ops) == 0 {
 			return fmt.Errorf("machine %s has no calibrated model", w.Machine.Name)
@@ -54,7 +58,11 @@ func Fill(ctx context.Context, w *components.World) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			for i := lo; i < min(lo+chunk, n); i++ {
+			from, to := lo, min(lo+chunk, n)
+			if plan != nil {
+				from = plan.fill(lo, to, issue, latency)
+			}
+			for i := from; i < to; i++ {
 				is, lat := row(i)
 				if lat > math.MaxUint32 || is > math.MaxUint32 {
 					return fmt.Errorf("instruction %s takes %d ns, more than the %d ns one instruction can have",
@@ -68,28 +76,19 @@ func Fill(ctx context.Context, w *components.World) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	noteDefaults(w)
+	noteDefaults(w, plan)
 	return nil
 }
 
 // noteDefaults tells which opcodes had no cost of their own.
-func noteDefaults(w *components.World) {
-	if w.Config.Model != Reference {
+func noteDefaults(w *components.World, p *plan) {
+	if p == nil {
 		return
 	}
 	m := w.Module
-	count := make([]int, m.NumOpcodes())
-	for _, op := range m.Instr.Opcode.Slice() {
-		count[op]++
-	}
-	for op, n := range count {
-		if n == 0 {
-			continue
-		}
-		name := m.OpcodeName(components.Opcode(op))
-		if _, ok := w.Machine.Reference.Costs[name]; !ok {
-			m.Note("default-cost", fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), n)
-		}
+	for _, op := range slices.Sorted(maps.Keys(p.defaults)) {
+		name := m.OpcodeName(op)
+			m.Note("default-cost", fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), p.defaults[op])
 	}
 }
 

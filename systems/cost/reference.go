@@ -99,8 +99,19 @@ func (r *reference) clockFor(i int, c *machine.Cost) uint64 {
 // Affine is floor(max(min, mult×N + base) × 100 / clock) ns for N elements
 // per partition (spec §3.3, getLatencyHelper).
 func Affine(c *machine.Cost, clock, n uint64, dtype components.DType, flags components.Flags) uint64 {
-	mult, base := c.Mult, c.Base
-	size := dtype.Size()
+	a, b := flags&components.FlagSrcPSUM != 0, flags&components.FlagSrc2PSUM != 0
+	mult, base := affineCoefficients(c, dtype.Size(), flags&components.FlagTwoInputs != 0 && a != b)
+	// The conversion forbids one rounding for both operations, which machines
+	// with such an instruction would do.
+	cycles := float64(mult*float64(n)) + float64(base)
+	cycles = max(cycles, float64(c.Min))
+	return uint64(cycles * 100 / float64(clock))
+}
+
+// affineCoefficients are mult and base for elements of the given size; mixed
+// tells that one of two inputs is in PSUM and the other is not.
+func affineCoefficients(c *machine.Cost, size int, mixed bool) (mult float64, base int) {
+	mult, base = c.Mult, c.Base
 	switch {
 	case size == 2:
 		if c.Mult16 > 0 {
@@ -117,15 +128,10 @@ func Affine(c *machine.Cost, clock, n uint64, dtype components.DType, flags comp
 			base = c.Base32
 		}
 	}
-	if c.MultPSUM > 0 && flags&components.FlagTwoInputs != 0 {
-		a, b := flags&components.FlagSrcPSUM != 0, flags&components.FlagSrc2PSUM != 0
-		if a != b {
-			mult = c.MultPSUM
-		}
+	if c.MultPSUM > 0 && mixed {
+		mult = c.MultPSUM
 	}
-	cycles := mult*float64(n) + float64(base)
-	cycles = max(cycles, float64(c.Min))
-	return uint64(cycles * 100 / float64(clock))
+	return mult, base
 }
 
 // matmul is 20·(5·(K>>1) + 5·base)/clock, the documented getLatencyMatmult
