@@ -258,13 +258,20 @@ func (w *worker) irregular(c *chunk, lay *layout, line []byte, n int, complete b
 		}
 		return line, n, false
 	}
-	// Too many. Empty fields at the end mean nothing.
+	// Too many. Empty fields at the end mean nothing, as long as the phase is
+	// where it should be.
 	m := n
 	for m > lay.n && len(trim(line[w.start[m-1]:w.start[m]-1])) == 0 {
 		m--
 	}
 	if m == lay.n {
-		return line, m, true
+		c := lay.col[rPhase]
+		if c < 0 {
+			return line, m, true
+		}
+		if _, ok := phaseType(string(trim(line[w.start[c] : w.start[c+1]-1]))); ok {
+			return line, m, true
+		}
 	}
 	// A zone name may hold commas: join its pieces when the fields behind it
 	// then make sense.

@@ -401,6 +401,7 @@ func TestDamage(t *testing.T) {
 		{"short row", h9 + "0,1,1\n" + pair(5, 1), "row-short 1 line 3\n", 1},
 		{"long row", h9 + "0,1,1,BRISC,924,5,0,1,Z,ZONE_START,80,a.cc,,more,and more\n" + pair(5, 1), "row-long 1 line 3\n", 1},
 		{"commas in the name", h9 + "0,1,1,BRISC,924,5,0,1,f(a,b,c),ZONE_START,80,a.cc,\n0,1,1,BRISC,924,7,0,1,f(a,b,c),ZONE_END,80,a.cc,\n", "comma-in-name 2 line 3\n", 1},
+		{"a comma in the name and an empty last field", h9 + "0,1,1,BRISC,924,5,0,1,f(a\\,b),ZONE_START,80,a.cc,\n0,1,1,BRISC,924,7,0,1,f(a\\,b),ZONE_END,80,a.cc,\n", "comma-in-name 2 line 3\n", 1},
 		{"empty fields at the end", h9 + strings.ReplaceAll(pair(5, 1), ",\n", ",,,\n"), "", 1},
 		{"missing meta data", h9 + strings.ReplaceAll(pair(5, 1), ",\n", "\n"), "", 1},
 		{"quoted", h9 + `"0","1","1","BRISC","924","5","0","1","f(a,b)","ZONE_START","80","a.cc",""` + "\n" + `0,1,1,BRISC,924,8,0,1,"f(a,b)",ZONE_END,80,a.cc,` + "\n", "", 1},
