@@ -11,7 +11,6 @@ import (
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	"perfsim/systems/emit"
-	"perfsim/systems/index"
 	"perfsim/systems/place"
 	"perfsim/systems/summary"
 )
@@ -50,8 +49,6 @@ func perfSim(p Pass, last bool) []System {
 			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
 		{Name: "place", Run: unlessPlaced(placeModel),
 			Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},
-		{Name: "index", Run: unlessPlaced(func(ctx context.Context, w *World) error { return index.Build(ctx, &w.World) }),
-			Reads: []ecs.Component{"instr", "edges"}, Writes: []ecs.Component{"index"}},
 		{Name: "summary", Run: func(_ context.Context, w *World) error {
 			if !w.placed {
 				w.Summary = summary.Make(&w.World)
@@ -59,7 +56,7 @@ func perfSim(p Pass, last bool) []System {
 			}
 			w.estimate(p)
 			return nil
-		}, Reads: []ecs.Component{"events", "results", "index"}, Writes: []ecs.Component{"summary", "metrics"}},
+		}, Reads: []ecs.Component{"events", "results"}, Writes: []ecs.Component{"summary", "metrics"}},
 	}
 	if last { // an earlier pass of the same name would write the same files
 		list = append(list, System{Name: "traces", Run: func(ctx context.Context, w *World) error {

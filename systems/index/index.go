@@ -1,20 +1,39 @@
 // Package index builds the bitmap indexes of a world: lane and opcode to
-// instructions, edge class to edges. They answer queries; no hot loop walks
-// them.
+// instructions, edge class to edges. They answer queries; no system of a
+// simulation walks them, so they are built when the first query asks.
 package index
 
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
+
 	"perfsim/components"
 	"perfsim/ecs"
 )
 
-// Build fills w.ByLane, w.ByOpcode and w.ByClass.
-func Build(_ context.Context, w *components.World) error {
+// Build fills those of w.ByLane, w.ByOpcode and w.ByClass that are not there.
+func Build(ctx context.Context, w *components.World) error {
 	m := w.Module
-	w.ByLane = ecs.BuildIndex(m.Instr.Lane.Slice(), m.Lanes.Len(), 0)
-	w.ByOpcode = ecs.BuildIndex(m.Instr.Opcode.Slice(), m.NumOpcodes(), 0)
-	w.ByClass = ecs.BuildIndex(m.Edges.Preds.Words(), int(components.NumClasses), ecs.ClassShift)
-	return nil
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	if w.ByLane == nil {
+		g.Go(func() error {
+			w.ByLane = ecs.BuildIndex(m.Instr.Lane.Slice(), m.Lanes.Len(), 0)
+			return ctx.Err()
+		})
+	}
+	if w.ByOpcode == nil {
+		g.Go(func() error {
+			w.ByOpcode = ecs.BuildIndex(m.Instr.Opcode.Slice(), m.NumOpcodes(), 0)
+			return ctx.Err()
+		})
+	}
+	if w.ByClass == nil {
+		g.Go(func() error {
+			w.ByClass = ecs.BuildIndex(m.Edges.Preds.Words(), int(components.NumClasses), ecs.ClassShift)
+			return ctx.Err()
+		})
+	}
+	return g.Wait()
 }

@@ -5,6 +5,8 @@ package summary
 import (
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"perfsim/components"
 	"perfsim/io/metricstore"
 )
@@ -48,6 +50,8 @@ type Summary struct {
 	Measured     *uint64           `json:"measured_ns"`
 	Engines      []Engine          `json:"engines"`
 	Blocks       []Block           `json:"blocks"`
+
+	byEngine [components.NumEngines]uint64 // instructions by engine type
 }
 
 // Make adds up a placed world.
@@ -55,7 +59,14 @@ func Make(w *components.World) Summary {
 	m := w.Module
 	s := Summary{Instructions: m.Instr.Len(), LatencyA: w.Latency(components.RunA), LatencyB: w.Latency(components.RunB),
 		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
-	counts := m.Edges.Counts()
+	// Three passes over different columns, side by side where cores are free.
+	var counts [components.NumEdgeKinds]uint64
+	var g errgroup.Group
+	g.SetLimit(max(1, w.Config.Jobs))
+	g.Go(func() error { s.engines(w); return nil })
+	g.Go(func() error { counts = m.Edges.Counts(); return nil })
+	g.Go(func() error { s.byEngine = engineCounts(m.Instr.Engine.Slice()); return nil })
+	g.Wait() // none of them fails
 	for k := components.Ordered; k < components.NumEdgeKinds; k++ {
 		s.Edges[k.String()] = m.Edges.Declared[k]
 		s.Placed[k.String()] = counts[k]
@@ -67,7 +78,6 @@ func Make(w *components.World) Summary {
 	if span, ok := m.MeasuredSpan(); ok {
 		s.Measured = &span
 	}
-	s.engines(w)
 	s.blocks(w)
 	return s
 }
@@ -94,24 +104,12 @@ func (s *Summary) engines(w *components.World) {
 	lanes := m.Lanes.Len()
 	busy := make([]uint64, lanes)
 	count := make([]int, lanes)
-	lane, flags := m.Instr.Lane.Slice(), m.Instr.Flags.Slice()
 	for _, b := range m.TopBlocks() {
 		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
 		until := make([]uint64, lanes)
 		sum := make([]uint64, lanes)
-		for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
-			if flags[i]&components.FlagLoop != 0 {
-				continue
-			}
-			l := lane[i]
-			count[l]++
-			start, end := w.Events.Span(m, components.InstrID(i), components.RunA)
-			start = max(start, until[l])
-			if end > start {
-				sum[l] += end - start
-				until[l] = end
-			}
-		}
+		lo, hi := int(m.Blocks.First.At(b)), int(m.Blocks.End.At(b))
+		addBusy(w, lo, hi, until, sum, count)
 		for l := range sum {
 			busy[l] += sum[l] * runs
 		}
@@ -130,6 +128,60 @@ func (s *Summary) engines(w *components.World) {
 		}
 		s.Engines = append(s.Engines, e)
 	}
+}
+
+// addBusy adds what rows lo to hi keep each lane busy in run A to sum; until
+// is where the lane's busy time so far ends.
+func addBusy(w *components.World, lo, hi int, until, sum []uint64, count []int) {
+	in := &w.Module.Instr
+	lane, flags := in.Lane.View(lo, hi), in.Flags.View(lo, hi)
+	arrive, latency := w.Events.Arrive.View(lo, hi), in.Latency.View(lo, hi)
+	var durs [][2]uint32
+	if w.Events.Dur.Len() > 0 {
+		durs = w.Events.Dur.View(lo, hi)
+	}
+	flags, arrive, latency = flags[:len(lane)], arrive[:len(lane)], latency[:len(lane)]
+	for i, l := range lane {
+		if flags[i]&components.FlagLoop != 0 {
+			continue
+		}
+		dur := uint64(latency[i])
+		if durs != nil {
+			dur = uint64(durs[i][components.RunA])
+		}
+		end := arrive[i][components.RunA]
+		if flags[i]&components.FlagTrigger != 0 { // its consumers wait for its start
+			end += dur
+		}
+		// What of start to end lies behind until, without a branch: lanes whose
+		// operations overlap make it a coin toss.
+		start := max(end-dur, until[l])
+		takesTime := uint64(int64(-dur) >> 63) // all ones, or none where dur is 0
+		end = max(end&takesTime, until[l])
+		sum[l] += end - min(start, end)
+		until[l] = end
+		count[l]++
+	}
+}
+
+// engineCounts counts rows by engine type, in four tables in turn, so that
+// equal neighbours need not wait for one another.
+func engineCounts(rows []components.Engine) (n [components.NumEngines]uint64) {
+	var part [4][256]uint64
+	for len(rows) >= 4 {
+		part[0][rows[0]]++
+		part[1][rows[1]]++
+		part[2][rows[2]]++
+		part[3][rows[3]]++
+		rows = rows[4:]
+	}
+	for _, e := range rows {
+		part[0][e]++
+	}
+	for e := range n {
+		n[e] = part[0][e] + part[1][e] + part[2][e] + part[3][e]
+	}
+	return n
 }
 
 // measuredBusy is the union of the measured intervals of every lane, or nil
@@ -169,10 +221,7 @@ func measuredBusy(m *components.Module) []uint64 {
 
 // Count enters the documented instruction counts by engine type.
 func (s *Summary) Count(store *metricstore.Store, m *components.Module) {
-	var n [components.NumEngines]uint64
-	for _, e := range m.Instr.Engine.Slice() {
-		n[e]++
-	}
+	n := s.byEngine
 	for _, c := range []struct {
 		t metricstore.MetricType
 		e components.Engine
