@@ -221,6 +221,9 @@ func event(d *Dataset, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such event", http.StatusNotFound)
 		return
 	}
+	if e.Facts == nil {
+		e.Facts = []Fact{}
+	}
 	if e.Preds == nil {
 		e.Preds = []Link{}
 	}
