@@ -163,16 +163,18 @@ func Text(name string) ([]byte, error) {
 }
 
 func load(name string) (*Machine, []byte, error) {
-	for _, n := range Names() {
+	if text, err := files.ReadFile(name + ".yaml"); err == nil {
+		m, err := Parse(name+".yaml", text)
+		return m, text, err
+	}
+	for _, n := range Names() { // an alias
 		text, err := files.ReadFile(n + ".yaml")
 		if err != nil {
 			return nil, nil, err
 		}
-		m, err := Parse(n+".yaml", text)
-		if err != nil {
+		if m, err := Parse(n+".yaml", text); err != nil {
 			return nil, nil, err
-		}
-		if m.Name == name || slices.Contains(m.Aliases, name) {
+		} else if slices.Contains(m.Aliases, name) {
 			return m, text, nil
 		}
 	}
@@ -204,6 +206,10 @@ func Parse(from string, b []byte) (*Machine, error) {
 	dec.KnownFields(true)
 	m := &Machine{}
 	if err := dec.Decode(m); err != nil {
+		// The decoder lists all complaints; the first is the one to mend.
+		if all := (*yaml.TypeError)(nil); errors.As(err, &all) && len(all.Errors) > 0 {
+			err = errors.New(all.Errors[0])
+		}
 		return nil, fmt.Errorf("machine %s: %w", from, err)
 	}
 	if err := m.Check(); err != nil {

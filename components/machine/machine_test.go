@@ -43,7 +43,7 @@ func TestParseNamesTheField(t *testing.T) {
 		{"[0.75, 0.25, 0, 0]", "[.nan]", "stream_shares"},
 	} {
 		_, err := Parse("x.yaml", []byte(strings.Replace(string(text), c.old, c.new, 1)))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v does not name %s", c.new, err, c.want)
 		}
 	}
