@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/io/dprint"
+)
+
+func newDprintCommand() *cobra.Command {
+	var dialect, out, dir string
+	var prefix, shared bool
+	var riscs int
+	c := &cobra.Command{
+		Use:   "dprint [flags] DUMP",
+		Short: "Decode dumped kernel print buffers",
+		Long: `dprint prints what kernels have printed, from a dump of their print buffers: 204
+bytes a processor, processors of a core one after the other. Signals between
+processors order the output as the vendor's server does. Dialects: 2024 (RAISE
+and WAIT, bfloat16 tiles) and current. What does not decode is told with its
+place, and the rest is printed.`,
+		Example: `  perfsim dprint --prefix buffers.bin
+  perfsim dprint --dialect 2024 --shared buffers.bin
+  perfsim dprint --files out/ buffers.bin`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o := dprint.Options{Prefix: prefix, Shared: shared}
+			switch dialect {
+			case "2024":
+				o.Dialect = dprint.Dialect2024
+			case "current":
+				o.Dialect = dprint.DialectCurrent
+			default:
+				return usagef("--dialect %q is not 2024 or current", dialect)
+			}
+			if riscs < 1 || riscs > 64 {
+				return usagef("--processors %d is not 1 to 64", riscs)
+			}
+			if dir != "" && (shared || out != "-") {
+				return usagef("--files goes with neither --shared nor --output")
+			}
+			dump, err := readRaw(args[0])
+			if err != nil {
+				return err
+			}
+			key := func(i, x, y int) dprint.Key { return dprint.Key{X: x, Y: y, Risc: i % riscs} }
+			var bad []dprint.Problem
+			if dir != "" {
+				bad, err = dprintFiles(dir, dump, o, key)
+			} else {
+				err = save(out, c.OutOrStdout(), func(w io.Writer) error {
+					o.Out = w
+					bad, err = dprint.DecodeDump(dump, o, key)
+					return err
+				})
+			}
+			for _, b := range bad {
+				fmt.Fprintf(c.ErrOrStderr(), "perfsim: %sbyte %d: %s\n", b.Key.Prefix(), b.Offset, b.Reason)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&dialect, "dialect", "current", "2024 or current")
+	fl.BoolVar(&prefix, "prefix", false, "start lines with device, core and processor")
+	fl.BoolVar(&shared, "shared", false, "one stream for all processors, as the server of 2024 had")
+	fl.IntVar(&riscs, "processors", 5, "buffers of a core in the dump")
+	fl.StringVarP(&out, "output", "o", "-", "file to print to")
+	fl.StringVar(&dir, "files", "", "folder for one file a processor, named as the vendor's")
+	return c
+}
+
+// dprintFiles writes one file a processor.
+func dprintFiles(dir string, dump []byte, o dprint.Options, key func(i, x, y int) dprint.Key) (bad []dprint.Problem, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	type sink struct {
+		tmp  *os.File
+		path string
+	}
+	var sinks []sink
+	var openErr error
+	o.File = func(k dprint.Key) io.Writer {
+		f, err := os.CreateTemp(dir, ".perfsim-*")
+		if err != nil {
+			openErr = err
+			return io.Discard
+		}
+		sinks = append(sinks, sink{f, filepath.Join(dir, k.FileName())})
+		return f
+	}
+	bad, err = dprint.DecodeDump(dump, o, key)
+	if err == nil {
+		err = openErr
+	}
+	for _, s := range sinks {
+		if e := s.tmp.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			os.Remove(s.tmp.Name())
+			continue
+		}
+		if err = os.Chmod(s.tmp.Name(), 0o644); err == nil {
+			err = os.Rename(s.tmp.Name(), s.path)
+		}
+	}
+	return bad, err
+}

@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"perfsim/io/netlist"
+	"perfsim/systems/epoch"
+)
+
+func newNetlistCommand() *cobra.Command {
+	var grid, soc, svg string
+	var pictures, asJSON, strict, all bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "netlist [flags] FILE",
+		Short: "Look at a Buda netlist: epochs, cores used, placements, queues",
+		Long: `netlist reads a Buda netlist (YAML, plain or gzip) and prints the cores that each
+epoch uses on each chip against the grid of the architecture, placements that
+overlap or leave the grid, operators by type and the memory of the queues by
+DRAM channel. An epoch is one graph loaded on a chip at one time.`,
+		Example: `  perfsim netlist mobilenet_v2.yaml
+  perfsim netlist --pictures --grid 10x12 netlist.yaml
+  perfsim netlist --soc grayskull_120_arch.yaml --svg epochs.svg netlist.yaml
+  perfsim netlist --json netlist.yaml | jq .mean_utilization`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if grid != "" && soc != "" {
+				return usagef("--grid and --soc both give the grid")
+			}
+			if svg == "-" && asJSON {
+				return usagef("--json and --svg - both want standard output")
+			}
+			g, err := epoch.Grid{}, error(nil)
+			switch {
+			case grid != "":
+				if g, err = epoch.ParseGrid(grid); err != nil {
+					return usageError{err}
+				}
+			case soc != "":
+				s, err := netlist.ReadSoCFile(soc)
+				if err != nil {
+					return err
+				}
+				g = epoch.GridOf(s, soc)
+			}
+			var n *netlist.Netlist
+			if args[0] == "-" {
+				if n, err = netlist.Read(c.InOrStdin()); err != nil {
+					return fmt.Errorf("standard input: %w", err)
+				}
+				n.Name = "standard input"
+			} else if n, err = netlist.ReadFile(args[0]); err != nil {
+				return err
+			}
+			if g.Cores() == 0 {
+				if g, err = epoch.GridFor(n); err != nil {
+					return fmt.Errorf("%s: %w (--grid or --soc)", n.Name, err)
+				}
+			}
+			r := epoch.Analyze(n, g)
+			if svg != "" {
+				if err := save(svg, c.OutOrStdout(), func(w io.Writer) error { _, err := w.Write(r.SVG(limit)); return err }); err != nil {
+					return err
+				}
+			}
+			switch {
+			case asJSON:
+				err = writeJSON(c.OutOrStdout(), newNetlistReport(r))
+			case svg != "-":
+				err = printNetlist(c.OutOrStdout(), r, pictures, all)
+			}
+			if err == nil && strict && len(r.Problems) > 0 {
+				err = fmt.Errorf("%s: %s (--strict)", n.Name, count(len(r.Problems), "problem"))
+			}
+			return err
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&grid, "grid", "", "ROWSxCOLS in place of the architecture's grid")
+	fl.StringVar(&soc, "soc", "", "SoC descriptor (YAML) that gives the grid")
+	fl.BoolVar(&pictures, "pictures", false, "print the grid of every epoch with its operators")
+	fl.BoolVar(&all, "all", false, "print every epoch and chip; default: the first 100")
+	fl.StringVar(&svg, "svg", "", "draw the epochs into this file")
+	fl.IntVar(&limit, "svg-limit", 256, "how many grids to draw")
+	fl.BoolVar(&strict, "strict", false, "exit with status 1 where the netlist has problems")
+	fl.BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// netlistReport is what `netlist --json` prints.
+type netlistReport struct {
+	File        string         `json:"file"`
+	Arch        []string       `json:"arch"`
+	Grid        netlistGrid    `json:"grid"`
+	EpochsBy    string         `json:"epochs_by"` // name or execution order
+	Devices     int            `json:"devices"`
+	Graphs      int            `json:"graphs"`
+	Ops         int            `json:"ops"`
+	Cores       int            `json:"cores"`
+	Capacity    int            `json:"capacity"`
+	Utilization float64        `json:"mean_utilization"`
+	WithIdle    float64        `json:"mean_utilization_idle_chips_included"`
+	Epochs      []netlistEpoch `json:"epochs"`
+	Types       []netlistType  `json:"ops_by_type"`
+	Channels    []netlistChan  `json:"dram_channels"`
+	HostBytes   int64          `json:"host_queue_bytes"`
+	Problems    []netlistIssue `json:"problems"`
+}
+
+type netlistGrid struct {
+	Rows   int    `json:"rows"`
+	Cols   int    `json:"columns"`
+	Source string `json:"source"`
+}
+
+type netlistEpoch struct {
+	Index       int           `json:"epoch"`
+	Cores       int           `json:"cores"`
+	Utilization float64       `json:"utilization"`
+	IdleChips   int           `json:"idle_chips"`
+	Chips       []netlistChip `json:"chips"`
+}
+
+type netlistChip struct {
+	Device      int         `json:"device"`
+	Graphs      []string    `json:"graphs"`
+	Cores       int         `json:"cores"`
+	Used        int         `json:"distinct_cores"`
+	Utilization float64     `json:"utilization"`
+	OutOfGrid   int         `json:"ops_out_of_grid"`
+	Overlap     int         `json:"cores_claimed_twice"`
+	Ops         []netlistOp `json:"ops"`
+}
+
+type netlistOp struct {
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`
+	Row       int      `json:"row"`
+	Col       int      `json:"column"`
+	Rows      int      `json:"rows"`
+	Cols      int      `json:"columns"`
+	OutOfGrid bool     `json:"out_of_grid,omitempty"`
+	Overlaps  []string `json:"overlaps,omitempty"`
+}
+
+type netlistType struct {
+	Type  string `json:"type"`
+	Ops   int    `json:"ops"`
+	Cores int    `json:"cores"`
+}
+
+type netlistChan struct {
+	Device   int   `json:"device"`
+	Channel  int   `json:"channel"`
+	Buffers  int   `json:"buffers"`
+	Bytes    int64 `json:"bytes"`
+	Overlaps int   `json:"overlaps"`
+}
+
+type netlistIssue struct {
+	Line int    `json:"line"`
+	Col  int    `json:"column"`
+	Text string `json:"text"`
+}
+
+func newNetlistReport(r *epoch.Report) *netlistReport {
+	n := &netlistReport{File: r.Name, Arch: r.Arch, Grid: netlistGrid{r.Grid.Rows, r.Grid.Cols, r.Grid.Source}, EpochsBy: "execution order", Devices: r.Devices,
+		Graphs: r.Graphs, Ops: r.Ops, Cores: r.Cores, Capacity: r.Capacity, Utilization: r.Mean, WithIdle: r.MeanAll, HostBytes: r.Host,
+		Epochs: []netlistEpoch{}, Types: []netlistType{}, Channels: []netlistChan{}, Problems: []netlistIssue{}}
+	if r.Named {
+		n.EpochsBy = "name"
+	}
+	for i := range r.Epochs {
+		e := &r.Epochs[i]
+		x := netlistEpoch{Index: e.Index, Cores: e.Cores, Utilization: e.Share(), IdleChips: e.Empty, Chips: []netlistChip{}}
+		for j := range e.Chips {
+			c := &e.Chips[j]
+			y := netlistChip{Device: c.Device, Graphs: c.Graphs, Cores: c.Cores, Used: c.Used, Utilization: c.Share(), OutOfGrid: c.OutOfGrid, Overlap: c.Overlap, Ops: []netlistOp{}}
+			for k := range c.Ops {
+				p := &c.Ops[k]
+				y.Ops = append(y.Ops, netlistOp{p.Op.Name, p.Op.Type, p.Row, p.Col, p.Rows, p.Cols, p.OutOfGrid, p.Overlaps})
+			}
+			x.Chips = append(x.Chips, y)
+		}
+		n.Epochs = append(n.Epochs, x)
+	}
+	for _, t := range r.Types {
+		n.Types = append(n.Types, netlistType(t))
+	}
+	for _, c := range r.Channels {
+		n.Channels = append(n.Channels, netlistChan(c))
+	}
+	for _, p := range r.Problems {
+		n.Problems = append(n.Problems, netlistIssue{p.Line, p.Col, p.Text})
+	}
+	return n
+}
+
+func printNetlist(out io.Writer, r *epoch.Report, pictures, all bool) error {
+	fmt.Fprintf(out, "%s: %s, %s of %dx%d cores (%s)\n", r.Name, orText(strings.Join(r.Arch, ", "), "unknown architecture"), count(r.Devices, "chip"), r.Grid.Rows, r.Grid.Cols, r.Grid.Source)
+	order := "execution order"
+	if r.Named {
+		order = "the names of graphs"
+	}
+	fmt.Fprintf(out, "%s, %s, epochs by %s\n", count(r.Graphs, "graph"), count(r.Ops, "op"), order)
+	if len(r.Problems) > 0 {
+		fmt.Fprintf(out, "\nProblems\n")
+		for i, p := range r.Problems {
+			if i == 20 && !all {
+				fmt.Fprintf(out, "  and %d more (--all)\n", len(r.Problems)-i)
+				break
+			}
+			fmt.Fprintf(out, "  line %d:%d: %s\n", p.Line, p.Col, printable(p.Text))
+		}
+	}
+	fmt.Fprintf(out, "\nCores used\n")
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	shown := 0
+	multi := r.Devices > 1
+	for i := range r.Epochs {
+		e := &r.Epochs[i]
+		if shown >= 100 && !all {
+			fmt.Fprintf(tw, "  ... %d more epochs (--all)\n", len(r.Epochs)-i)
+			break
+		}
+		shown++
+		note := ""
+		if multi {
+			note = fmt.Sprintf("%s at work, %d idle", count(len(e.Chips), "chip"), e.Empty)
+		}
+		fmt.Fprintf(tw, "  epoch %d\t%d of %d\t%.1f %%\t%s\t%s\n", e.Index, e.Cores, e.Capacity(), 100*e.Share(), bar(e.Share()), note)
+		if !multi {
+			continue
+		}
+		for j := range e.Chips {
+			c := &e.Chips[j]
+			if shown >= 100 && !all {
+				break
+			}
+			shown++
+			fmt.Fprintf(tw, "    chip %d\t%d of %d\t%.1f %%\t%s\t%s\n", c.Device, c.Cores, c.Capacity, 100*c.Share(), bar(c.Share()), printable(strings.Join(c.Graphs, " ")))
+		}
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "  mean utilization %.1f %% (%d of %d cores)", 100*r.Mean, r.Cores, r.Capacity)
+	if r.MeanAll != r.Mean {
+		fmt.Fprintf(out, ", with idle chips %.1f %%", 100*r.MeanAll)
+	}
+	fmt.Fprintln(out)
+	if pictures {
+		n := 0
+		for i := range r.Epochs {
+			for j := range r.Epochs[i].Chips {
+				if n++; n > 64 && !all {
+					break
+				}
+				c := &r.Epochs[i].Chips[j]
+				fmt.Fprintf(out, "\nEpoch %d chip %d\n%s", r.Epochs[i].Index, c.Device, c.Text(r.Grid))
+			}
+		}
+	}
+	fmt.Fprintf(out, "\nOperators by type\n")
+	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, t := range r.Types {
+		fmt.Fprintf(tw, "  %s\t%s\t%s\n", printable(t.Type), count(t.Ops, "op"), count(t.Cores, "core"))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nQueues: %d, %s on the host\n", r.Queues, humanize.IBytes(uint64(r.Host)))
+	if r.Unsized > 0 {
+		fmt.Fprintf(out, "  %d of an unknown data format, not counted\n", r.Unsized)
+	}
+	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for i, c := range r.Channels {
+		if i == 64 && !all {
+			fmt.Fprintf(tw, "  ... %d more channels (--all)\n", len(r.Channels)-i)
+			break
+		}
+		fmt.Fprintf(tw, "  chip %d DRAM channel %d\t%s\t%s\n", c.Device, c.Channel, count(c.Buffers, "buffer"), humanize.IBytes(uint64(c.Bytes)))
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/io/ttprof"
+	"perfsim/systems/zonestat"
+)
+
+// profileFlags are what `perfsim profile` can be told.
+type profileFlags struct {
+	by       []string
+	top      int
+	slowest  int
+	gaps     int
+	zone     string
+	unit     string
+	setup    string
+	freq     float64
+	sources  []string
+	compare  bool
+	alpha    float64
+	drawMap  bool
+	asJSON   bool
+	strict   bool
+	jobs     int
+	quiet    bool
+	svg      string
+	stats    string
+	zones    string
+	trace    string
+	report   string
+	vendor   string
+	swapped  bool
+	analyses bool
+}
+
+func newProfileCommand() *cobra.Command {
+	var f profileFlags
+	c := &cobra.Command{
+		Use:   "profile [flags] LOG...",
+		Short: "Analyse device profiler logs: zones, cores, launches, idle time",
+		Long: `profile reads profile_log_device.csv of Tenstorrent devices, every version from
+V0 (2023) to V12, plain or compressed, and prints what happened where: zones by
+processor, launches and the idle time between them, the vendor's analyses with
+their results, the slowest zones, and every trouble in the log with its line.
+An ops table (ops_perf_results*.csv) or C++ report is recognised and summed up.
+With --compare, two logs are compared zone by zone, with significance.`,
+		Example: `  perfsim profile generated/profiler/.logs/profile_log_device.csv
+  perfsim profile --by zone,core --top 0 --stats cores.csv log.csv.gz
+  perfsim profile --map --svg busy.svg --trace log.trace.json log.csv
+  perfsim profile --report cpp_device_perf_report.csv log.csv
+  perfsim profile --vendor-output output/device log.csv
+  perfsim profile --compare before.csv after.csv
+  perfsim profile --json log.csv | jq '.devices[].idle.ns'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(args); err != nil {
+				return err
+			}
+			return f.run(c, args)
+		},
+	}
+	fl := c.Flags()
+	fl.StringSliceVar(&f.by, "by", []string{"zone", "risc"}, "group zones by zone, risc, core, device, run")
+	fl.IntVar(&f.top, "top", 20, "rows of the zone table, 0 for all")
+	fl.IntVar(&f.slowest, "slowest", 5, "how many of the slowest zones to list")
+	fl.StringVar(&f.zone, "zone", "", "only this zone among the slowest")
+	fl.IntVar(&f.gaps, "gaps", 3, "how many of the largest gaps between launches to list, for each device")
+	fl.StringVar(&f.unit, "unit", "cycles", "cycles or ns, for the zone table")
+	fl.BoolVar(&f.analyses, "analyses", true, "print the vendor's analyses")
+	fl.StringVar(&f.setup, "setup", "auto", "analyses of which time: auto (by log version), "+strings.Join(zonestat.SetupNames(), ", "))
+	fl.Float64Var(&f.freq, "freq", 0, "clock in MHz in place of the log's")
+	fl.StringSliceVar(&f.sources, "sources", nil, "zone_src_locations.log, for zones without a name")
+	fl.BoolVar(&f.swapped, "as-written", false, "do not undo exchanged time and stat columns")
+	fl.BoolVar(&f.compare, "compare", false, "compare the second log with the first")
+	fl.Float64Var(&f.alpha, "alpha", 0.05, "level of significance for --compare, corrected for the number of zones")
+	fl.BoolVar(&f.drawMap, "map", false, "print the core grid with the busy share of each core")
+	fl.StringVar(&f.svg, "svg", "", "draw the core grid into this file (one a device: -1, -2, ... are added)")
+	fl.StringVar(&f.stats, "stats", "", "write the zone table, all rows, as CSV")
+	fl.StringVar(&f.zones, "zones", "", "write every zone as CSV")
+	fl.StringVar(&f.trace, "trace", "", "write a trace for chrome://tracing and Perfetto (.json or .json.gz)")
+	fl.StringVar(&f.report, "report", "", "write the vendor's C++ report, exact gaps beside its rounded ones")
+	fl.StringVar(&f.vendor, "vendor-output", "", "write device_analysis_data.json and device_stats.txt into this folder, as the vendor's script does")
+	fl.BoolVar(&f.strict, "strict", false, "exit with status 1 where the log has trouble")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "parsers at work, 0 for one a processor; results do not depend on it")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	c.AddCommand(newProfileDecode(), newProfileGen(), newProfileID())
+	return c
+}
+
+func (f *profileFlags) check(args []string) error {
+	if _, err := zonestat.ParseBy(f.by); err != nil {
+		return usagef("--by: %v", err)
+	}
+	if f.setup != "auto" {
+		if _, ok := zonestat.SetupByName(f.setup); !ok {
+			return usagef("--setup %q is not auto, %s", f.setup, strings.Join(zonestat.SetupNames(), ", "))
+		}
+	}
+	stdout := 0
+	for _, o := range []string{f.svg, f.stats, f.zones, f.trace, f.report} {
+		if o == "-" {
+			stdout++
+		}
+	}
+	switch {
+	case f.unit != "cycles" && f.unit != "ns":
+		return usagef("--unit %q is not cycles or ns", f.unit)
+	case f.top < 0 || f.slowest < 0 || f.gaps < 0 || f.jobs < 0:
+		return usagef("--top, --slowest, --gaps and --jobs are not negative")
+	case f.freq < 0:
+		return usagef("--freq %g is not a clock", f.freq)
+	case !(f.alpha > 0 && f.alpha < 1):
+		return usagef("--alpha %g is not between 0 and 1", f.alpha)
+	case f.compare && len(args) != 2:
+		return usagef("--compare wants two logs, not %d", len(args))
+	case stdout > 1 || stdout == 1 && f.asJSON:
+		return usagef("only one output can be standard output")
+	case len(args) > 1 && !f.compare && (f.svg != "" || f.stats != "" || f.zones != "" || f.trace != "" || f.report != "" || f.vendor != ""):
+		return usagef("files are written for one log at a time")
+	}
+	return nil
+}
+
+// isOpsTable looks at the first line of a file.
+func isOpsTable(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	r, _, done, err := ttprof.Unwrap(f)
+	if err != nil {
+		return false
+	}
+	defer done()
+	head := make([]byte, 4096)
+	n, _ := io.ReadFull(r, head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	return strings.Contains(line, "OP CODE") || strings.Contains(line, "OP_CODE") || strings.Contains(line, "OP NAME,")
+}
+
+func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*components.DeviceLog, error) {
+	opt := ttprof.Options{Workers: f.jobs, FreqMHz: f.freq, KeepSwapped: f.swapped}
+	if len(f.sources) > 0 {
+		src, err := readSources(f.sources)
+		if err != nil {
+			return nil, err
+		}
+		opt.Sources = src
+	}
+	if path == "-" {
+		opt.Name = "standard input"
+		return ttprof.Read(c.Context(), c.InOrStdin(), opt)
+	}
+	if st, err := os.Stat(path); err == nil {
+		p.start("reading "+filepath.Base(path), st.Size(), true)
+		opt.Progress = p.set
+	}
+	defer p.finish()
+	return ttprof.ReadFile(c.Context(), path, opt)
+}
+
+// readSources joins source logs.
+func readSources(paths []string) (*ttprof.Sources, error) {
+	var readers []io.Reader
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		readers = append(readers, f, strings.NewReader("\n"))
+	}
+	return ttprof.ReadSources(io.MultiReader(readers...))
+}
+
+func (f *profileFlags) run(c *cobra.Command, args []string) error {
+	p := newProgress(c.ErrOrStderr(), f.quiet)
+	defer p.close()
+	if f.compare {
+		return f.runCompare(c, args, p)
+	}
+	out := c.OutOrStdout()
+	var profiles []any
+	trouble := false
+	for i, path := range args {
+		if path != "-" && isOpsTable(path) {
+			rep, err := opsReport(path)
+			if err != nil {
+				return err
+			}
+			profiles = append(profiles, rep)
+			if !f.asJSON {
+				p.close()
+				if err := rep.print(out, f.top); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		l, err := f.load(c, path, p)
+		if err != nil {
+			return err
+		}
+		by, err := zonestat.ParseBy(f.by)
+		if err != nil {
+			return err
+		}
+		p.start("analysing", 0, false)
+		pr, err := zonestat.New(c.Context(), path, l, zonestat.Options{By: by, Setup: f.setup, Slowest: f.slowest, Zone: f.zone, Gaps: f.gaps})
+		if err != nil {
+			return err
+		}
+		if l.Rows() == 0 {
+			// Nothing to analyse is an error, with the reason.
+			p.close()
+			for _, d := range pr.Diags {
+				return fmt.Errorf("%s: %s: %s", path, d.Code, d.Detail)
+			}
+		}
+		trouble = trouble || len(pr.Diags) > 0
+		profiles = append(profiles, pr)
+		p.close()
+		if err := f.files(c.Context(), pr, out); err != nil {
+			return err
+		}
+		if f.asJSON || f.toStdout() {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := f.print(out, pr); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		var v any = profiles
+		if len(profiles) == 1 {
+			v = profiles[0]
+		}
+		if err := writeJSON(out, v); err != nil {
+			return err
+		}
+	}
+	if trouble && f.strict {
+		return fmt.Errorf("the log has trouble (--strict)")
+	}
+	return nil
+}
+
+func (f *profileFlags) toStdout() bool {
+	for _, o := range []string{f.svg, f.stats, f.zones, f.trace, f.report} {
+		if o == "-" {
+			return true
+		}
+	}
+	return false
+}
+
+// files writes what was asked for.
+func (f *profileFlags) files(ctx context.Context, p *zonestat.Profile, stdout io.Writer) error {
+	type output struct {
+		path  string
+		write func(io.Writer) error
+	}
+	l := p.Log
+	outs := []output{
+		{f.stats, func(w io.Writer) error { return zonestat.WriteZoneStats(w, p.Stats) }},
+		{f.zones, func(w io.Writer) error { return zonestat.WriteZones(ctx, w, l) }},
+		{f.trace, func(w io.Writer) error { return zonestat.WriteTrace(ctx, w, l, p.Topo) }},
+		{f.report, func(w io.Writer) error {
+			return zonestat.WriteReport(w, zonestat.Report(l, p.Topo, p.Launches), true)
+		}},
+	}
+	if f.svg != "" {
+		for i := range p.Maps {
+			path := f.svg
+			if len(p.Maps) > 1 && path != "-" {
+				ext := filepath.Ext(path)
+				path = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), i+1, ext)
+			}
+			m := &p.Maps[i]
+			outs = append(outs, output{path, func(w io.Writer) error { _, err := w.Write(m.SVG(p.Topo)); return err }})
+		}
+	}
+	if f.vendor != "" && len(l.Sessions) > 0 {
+		setup := zonestat.SetupFor(l.Sessions[0].Version)
+		if s, ok := zonestat.SetupByName(f.setup); ok {
+			setup = s
+		}
+		if err := os.MkdirAll(f.vendor, 0o755); err != nil {
+			return err
+		}
+		v := zonestat.NewVendor(l, setup)
+		outs = append(outs, output{filepath.Join(f.vendor, "device_stats.txt"), v.WriteStats},
+			output{filepath.Join(f.vendor, "device_analysis_data.json"), v.WriteJSON})
+	}
+	for _, o := range outs {
+		if o.path == "" {
+			continue
+		}
+		if err := save(o.path, stdout, o.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,417 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"perfsim/io/ttprof"
+	"perfsim/systems/zonestat"
+)
+
+// timeText writes cycles and, where there is a clock, the time.
+func timeText(t zonestat.Time) string {
+	s := humanize.Comma(int64(t.Cycles)) + " cycles"
+	if t.NS != nil {
+		s += " (" + nanos(uint64(*t.NS+0.5)) + ")"
+	}
+	return s
+}
+
+func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
+	for i, s := range p.Sessions {
+		if i > 0 {
+			fmt.Fprintf(out, "session %d from line %d: ", i, s.Line)
+		} else {
+			fmt.Fprintf(out, "%s: ", p.File)
+		}
+		clock := "no clock"
+		if s.FreqMHz != nil {
+			clock = fmt.Sprintf("%g MHz", *s.FreqMHz)
+		}
+		fmt.Fprintf(out, "device log %s, %s at %s\n", s.Version, orText(s.Arch, "unknown chip"), clock)
+	}
+	fmt.Fprintf(out, "%s, %s, %s on %s\n", count(p.Rows, "marker"), count(p.Zones, "zone"), count(p.Lanes, "processor"), count(p.Cores, "core"))
+	if len(p.Diags) > 0 {
+		fmt.Fprintln(out, "\nTrouble")
+		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		for _, d := range p.Diags {
+			line := ""
+			if d.Line > 0 {
+				line = fmt.Sprintf("line %d", d.Line)
+			}
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	for i := range p.Devices {
+		d := &p.Devices[i]
+		fmt.Fprintf(out, "\nDevice %d", d.Device)
+		if d.Session > 0 {
+			fmt.Fprintf(out, " session %d", d.Session)
+		}
+		fmt.Fprintf(out, ": %s", countOf(d.Launches, "launch"))
+		if d.Open > 0 {
+			fmt.Fprintf(out, " (%d without an end, left out of the times)", d.Open)
+		}
+		fmt.Fprintln(out)
+		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		fmt.Fprintf(tw, "  span\t%s\n", timeText(d.Span))
+		fmt.Fprintf(tw, "  some launch running\t%s\t%s\n", timeText(d.Busy), percent(d.Busy.Cycles, d.Span.Cycles))
+		fmt.Fprintf(tw, "  idle between launches\t%s\t%s\n", timeText(d.Idle), percent(d.Idle.Cycles, d.Span.Cycles))
+		if d.Overlaps > 0 {
+			fmt.Fprintf(tw, "  launches added up\t%s\t%d overlap, so the sum is not a time\n", timeText(d.Sum), d.Overlaps)
+		}
+		fmt.Fprintf(tw, "  largest skew of cores at a start\t%s\n", timeText(d.MaxSkew))
+		fmt.Fprintf(tw, "  mean busy share of a core\t%.1f %%\n", 100*d.Occupancy)
+		for _, g := range d.Gaps {
+			fmt.Fprintf(tw, "  gap\t%s\tbetween %s and %s\n", timeText(g.Time), g.After, g.Before)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if f.drawMap {
+		for i := range p.Maps {
+			m := &p.Maps[i]
+			what := "kernel"
+			if m.AnyZone {
+				what = "zone"
+			}
+			fmt.Fprintf(out, "\nDevice %d: percent of the span in which some processor of a core was in a %s\n%s", m.Device, what, m.Text(p.Topo))
+		}
+	}
+	if err := f.printStats(out, p); err != nil {
+		return err
+	}
+	if f.analyses {
+		if err := printAnalyses(out, p); err != nil {
+			return err
+		}
+	}
+	if len(p.Slow) > 0 {
+		fmt.Fprintln(out, "\nSlowest zones")
+		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		for _, s := range p.Slow {
+			fmt.Fprintf(tw, "  %s\t%s\tdevice %d core %d,%d %s\t%s\tline %d\n", printable(s.Zone), timeText(s.Time), s.Device, s.X, s.Y, printable(s.Risc), s.Run, s.Line)
+		}
+		return tw.Flush()
+	}
+	return nil
+}
+
+func orText(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return printable(s)
+}
+
+func (f *profileFlags) printStats(out io.Writer, p *zonestat.Profile) error {
+	if len(p.Stats) == 0 {
+		return nil
+	}
+	n := len(p.Stats)
+	if f.top > 0 {
+		n = min(n, f.top)
+	}
+	fmt.Fprintf(out, "\nZones by %s, in %s", strings.Join(f.by, ", "), f.unit)
+	if n < len(p.Stats) {
+		fmt.Fprintf(out, ", %d of %d rows (--top 0 for all)", n, len(p.Stats))
+	}
+	fmt.Fprintln(out)
+	by, err := zonestat.ParseBy(f.by)
+	if err != nil {
+		return err
+	}
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	head := []string{}
+	add := func(d zonestat.By, names ...string) {
+		if by&d != 0 {
+			head = append(head, names...)
+		}
+	}
+	add(zonestat.ByZone, "zone", "source")
+	add(zonestat.ByRisc, "processor")
+	if by&(zonestat.ByDevice|zonestat.ByCore) != 0 {
+		head = append(head, "device")
+	}
+	add(zonestat.ByCore, "core")
+	add(zonestat.ByLaunchID, "launch")
+	fmt.Fprintf(tw, "%s\tcount\ttotal\tself\tmean\tmedian\tp95\tmin\tmax\tunmatched\t\n", strings.Join(head, "\t"))
+	for i := range n {
+		r := &p.Stats[i]
+		if by&zonestat.ByZone != 0 {
+			src := ""
+			if r.File != "" {
+				src = shortPath(r.File) + ":" + fmt.Sprint(r.Line)
+			}
+			fmt.Fprintf(tw, "%s\t%s\t", printable(r.Zone), printable(src))
+		}
+		if by&zonestat.ByRisc != 0 {
+			fmt.Fprintf(tw, "%s\t", printable(r.Risc))
+		}
+		if r.Device != nil {
+			fmt.Fprintf(tw, "%d\t", *r.Device)
+		}
+		if r.X != nil {
+			fmt.Fprintf(tw, "%d,%d\t", *r.X, *r.Y)
+		}
+		if by&zonestat.ByLaunchID != 0 {
+			fmt.Fprintf(tw, "%s\t", r.Run)
+		}
+		fmt.Fprintf(tw, "%s\t", humanize.Comma(int64(r.Count)))
+		if f.unit == "ns" {
+			if r.NS == nil {
+				fmt.Fprint(tw, strings.Repeat("–\t", 7))
+			} else {
+				for _, v := range []float64{r.NS.Sum, r.NS.Self, r.NS.Mean, r.NS.Median, r.NS.P95, r.NS.Min, r.NS.Max} {
+					fmt.Fprintf(tw, "%s\t", humanize.CommafWithDigits(math.Round(v*10)/10, 1))
+				}
+			}
+		} else {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t", humanize.Comma(int64(r.Sum)), humanize.Comma(int64(r.Self)), humanize.CommafWithDigits(math.Round(r.Mean*10)/10, 1),
+				humanize.CommafWithDigits(r.Median, 1), humanize.Comma(int64(r.P95)), humanize.Comma(int64(r.Min)), humanize.Comma(int64(r.Max)))
+		}
+		fmt.Fprintf(tw, "%d\t\n", r.Unmatched)
+	}
+	return tw.Flush()
+}
+
+// shortPath keeps the last folder and the file.
+func shortPath(s string) string {
+	parts := strings.Split(s, "/")
+	if len(parts) <= 2 {
+		return s
+	}
+	return strings.Join(parts[len(parts)-2:], "/")
+}
+
+func printAnalyses(out io.Writer, p *zonestat.Profile) error {
+	if len(p.Analyses) == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "\nAnalyses (definitions of %s), in cycles\n", p.Setup)
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "analysis\tdevice\tcount\taverage\tmax\tmedian\tmin\tsum\trange\t")
+	line := func(name string, dev int32, s *zonestat.StatsInfo) {
+		if s == nil {
+			fmt.Fprintf(tw, "%s\t%d\tnone\t\t\t\t\t\t\t\n", name, dev)
+			return
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, dev, s.Count, humanize.CommafWithDigits(math.Round(s.Average*10)/10, 1), humanize.Comma(int64(s.Max)),
+			humanize.CommafWithDigits(s.Median, 1), humanize.Comma(int64(s.Min)), humanize.Comma(int64(s.Sum)), humanize.Comma(int64(s.Range)))
+	}
+	differ := false
+	for i := range p.Analyses {
+		a := &p.Analyses[i]
+		line(a.Name, a.Device, a.Stats)
+		if a.Vendor != nil {
+			differ = true
+			line("vendor's script", a.Device, a.Vendor)
+		}
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if differ {
+		fmt.Fprintln(out, "The vendor's script compares zone names without their phase and groups launches by another rule; where it differs, its result stands below ours.")
+	}
+	return nil
+}
+
+// compareReport is what `profile --compare --json` prints.
+type compareReport struct {
+	Old   string        `json:"old"`
+	New   string        `json:"new"`
+	Alpha float64       `json:"alpha"`
+	Zones []compareInfo `json:"zones"`
+}
+
+type compareInfo struct {
+	Zone        string           `json:"zone"`
+	Risc        string           `json:"processor,omitempty"`
+	Old         zonestat.Summary `json:"old_cycles"`
+	New         zonestat.Summary `json:"new_cycles"`
+	Change      *float64         `json:"median_change"` // 0.1 is 10 % longer
+	P           *float64         `json:"p"`
+	PCorrected  *float64         `json:"p_corrected"`
+	Superior    *float64         `json:"probability_new_longer"`
+	Significant bool             `json:"significant"`
+	InNS        bool             `json:"compared_in_ns,omitempty"`
+}
+
+func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) error {
+	a, err := f.load(c, args[0], p)
+	if err != nil {
+		return err
+	}
+	b, err := f.load(c, args[1], p)
+	if err != nil {
+		return err
+	}
+	by, err := zonestat.ParseBy(f.by)
+	if err != nil {
+		return err
+	}
+	p.start("comparing", 0, false)
+	deltas, err := zonestat.Compare(c.Context(), a, b, by&zonestat.ByRisc != 0)
+	p.close()
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	if f.asJSON {
+		r := compareReport{Old: args[0], New: args[1], Alpha: f.alpha, Zones: []compareInfo{}}
+		num := func(v float64) *float64 {
+			if math.IsNaN(v) {
+				return nil
+			}
+			return &v
+		}
+		for i := range deltas {
+			d := &deltas[i]
+			r.Zones = append(r.Zones, compareInfo{d.Name, d.Risc, d.A, d.B, num(d.Change), num(d.P), num(d.Holm), num(d.Superior), d.Significant(f.alpha), d.InNS})
+		}
+		return writeJSON(out, r)
+	}
+	fmt.Fprintf(out, "old %s\nnew %s\n\n", args[0], args[1])
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "zone\tprocessor\told count\told median\tnew count\tnew median\tchange\tp\ttotal change\t")
+	n := len(deltas)
+	if f.top > 0 {
+		n = min(n, f.top)
+	}
+	for i := range n {
+		d := &deltas[i]
+		change, prob := "", ""
+		switch {
+		case d.OnlyA:
+			change = "gone"
+		case d.OnlyB:
+			change = "new"
+		case !d.Significant(f.alpha):
+			change, prob = "~", pText(d.Holm)
+		default:
+			change, prob = fmt.Sprintf("%+.1f %%", 100*d.Change), pText(d.Holm)
+		}
+		if d.InNS {
+			change += " (ns)"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", printable(d.Name), printable(d.Risc), humanize.Comma(int64(d.A.Count)), humanize.CommafWithDigits(d.A.Median, 1),
+			humanize.Comma(int64(d.B.Count)), humanize.CommafWithDigits(d.B.Median, 1), change, prob, humanize.Comma(int64(d.B.Sum)-int64(d.A.Sum)))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nCycles. ~ is no significant difference at %g: Mann-Whitney U test, Holm's correction for %d zones.\n", f.alpha, len(deltas))
+	return nil
+}
+
+func pText(p float64) string {
+	switch {
+	case math.IsNaN(p):
+		return ""
+	case p < 0.001:
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", p)
+}
+
+// opsInfo is what is printed of an ops table.
+type opsInfo struct {
+	File       string      `json:"file"`
+	Family     string      `json:"header_family"`
+	Rows       int         `json:"rows"`
+	Device     int         `json:"device_ops"`
+	Host       int         `json:"host_ops"`
+	Signposts  int         `json:"signposts"`
+	Missing    int         `json:"device_ops_without_time"`
+	Kernel     float64     `json:"kernel_ns"`
+	Union      *float64    `json:"firmware_union_ns"`
+	Sum        *float64    `json:"firmware_sum_ns"`
+	Overlaps   int         `json:"overlapping_ops"`
+	Ragged     int         `json:"ragged_rows"`
+	BadNumbers int         `json:"bad_numbers"`
+	ByCode     []opsInfoOp `json:"by_code"`
+}
+
+type opsInfoOp struct {
+	Code    string   `json:"op_code"`
+	Type    string   `json:"op_type"`
+	Count   int      `json:"count"`
+	NoTime  int      `json:"without_time,omitempty"`
+	Kernel  float64  `json:"kernel_ns"`
+	Min     *float64 `json:"min_ns"`
+	Max     *float64 `json:"max_ns"`
+	Cores   float64  `json:"mean_cores"`
+	PerCore *float64 `json:"mean_core_share"`
+}
+
+func opsReport(path string) (*opsInfo, error) {
+	t, err := ttprof.ReadOpsFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := zonestat.SummarizeOps(t)
+	num := func(v float64) *float64 {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+		return &v
+	}
+	r := &opsInfo{path, t.Family, s.Rows, s.Device, s.Host, s.Signposts, s.Missing, s.Kernel, num(s.FWUnion), num(s.FWSum), s.Overlaps, t.Ragged, t.BadNum, []opsInfoOp{}}
+	for _, o := range s.ByCode {
+		r.ByCode = append(r.ByCode, opsInfoOp{o.Code, o.Type, o.Count, o.NoTime, o.Kernel, num(o.Min), num(o.Max), o.Cores, num(o.PerCore)})
+	}
+	return r, nil
+}
+
+func (r *opsInfo) print(out io.Writer, top int) error {
+	fmt.Fprintf(out, "%s: ops table %s, %s: %d on the device, %d on the host, %s\n", r.File, r.Family, count(r.Rows, "row"), r.Device, r.Host, count(r.Signposts, "signpost"))
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
+	if r.Union != nil {
+		fmt.Fprintf(tw, "  some op running\t%s\n", nanos(uint64(*r.Union)))
+		if r.Overlaps > 0 {
+			fmt.Fprintf(tw, "  ops added up\t%s\t%d overlap, so the sum is not a time\n", nanos(uint64(*r.Sum)), r.Overlaps)
+		}
+	}
+	if r.Missing > 0 {
+		fmt.Fprintf(tw, "  device ops without a time\t%d of %d\tthe profiler lost them\n", r.Missing, r.Device)
+	}
+	if r.Ragged+r.BadNumbers > 0 {
+		fmt.Fprintf(tw, "  trouble\t%d rows of another length, %d numbers that are none\n", r.Ragged, r.BadNumbers)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "op\ttype\tcount\tkernel total ns\tmin\tmax\tmean cores\tshare of cores\t")
+	n := len(r.ByCode)
+	if top > 0 {
+		n = min(n, top)
+	}
+	opt := func(v *float64, format string) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf(format, *v)
+	}
+	for _, o := range r.ByCode[:n] {
+		share := ""
+		if o.PerCore != nil {
+			share = fmt.Sprintf("%.1f %%", 100**o.PerCore)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%.1f\t%s\t\n", printable(o.Code), printable(o.Type), o.Count, humanize.CommafWithDigits(o.Kernel, 0), opt(o.Min, "%.0f"), opt(o.Max, "%.0f"), o.Cores, share)
+	}
+	return tw.Flush()
+}
