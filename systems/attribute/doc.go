@@ -22,12 +22,18 @@
 //   - finish: the lane could take another instruction and none has started,
 //     but the last one's result is not there yet (an instruction leaves its
 //     lane latency - issue before its end);
+//   - control: the same two, of an instruction that only the engine's
+//     sequencer executes (waiting for semaphores, draining, branching);
 //   - idle, by the cause that held the next instruction of the lane;
 //   - not started: before the lane's first instruction starts;
 //   - drained: behind the end of its last.
 //
-// issue + stretch + finish is the time in which the lane has work, the BUSY
-// column of the run command.
+// issue + stretch + finish is the time in which the lane has work; with
+// control it is the BUSY column of the run command, but that a DMA lane is
+// taken to finish until the transfer is there where the model times transfers
+// apart from the instructions that trigger them. An instruction that a
+// model hands to a lane from another one's sequencer may be held by CauseLane
+// while its own lane is idle; on one lane that is CauseModel.
 //
 // # Loops and several blocks
 //

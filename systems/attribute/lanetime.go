@@ -20,11 +20,15 @@ type LaneTime struct {
 	Issue        uint64
 	Stretch      uint64
 	Finish       uint64
+	Control      uint64
 	Idle         [components.NumCauses]uint64
 }
 
 // Busy is the time in which the lane has work.
-func (t *LaneTime) Busy() uint64 { return t.Issue + t.Stretch + t.Finish }
+func (t *LaneTime) Busy() uint64 { return t.Issue + t.Stretch + t.Finish + t.Control }
+
+// Work is Busy without what only the sequencer does.
+func (t *LaneTime) Work() uint64 { return t.Issue + t.Stretch + t.Finish }
 
 // Waiting is the time in which the lane is idle between two instructions.
 func (t *LaneTime) Waiting() uint64 {
@@ -47,6 +51,7 @@ func (t *LaneTime) add(o *LaneTime, times uint64) {
 	t.Issue += o.Issue * times
 	t.Stretch += o.Stretch * times
 	t.Finish += o.Finish * times
+	t.Control += o.Control * times
 	for c := range t.Idle {
 		t.Idle[c] += o.Idle[c] * times
 	}
@@ -164,6 +169,8 @@ type cursor struct {
 	end     uint64 // until then a result is outstanding
 	stretch uint64 // of the instruction that keeps the lane
 	started bool
+	// The instructions behind leave and end are the sequencer's own.
+	leaveControl, endControl bool
 }
 
 // laneWalk accounts for the lanes of one block.
@@ -252,15 +259,24 @@ func (w *laneWalk) outOfOrder() []bool {
 func (w *laneWalk) busy(t *LaneTime, c *cursor, until uint64) {
 	if stop := min(c.leave, until); stop > c.at {
 		x := w.scale.between(c.at, stop)
+		if c.leaveControl {
+			t.Control += x
+			x = 0
+		}
 		// The excess of an instruction's duration is the end of it.
 		from := max(c.at, c.leave-min(c.leave, c.stretch))
-		s := w.scale.between(from, stop)
+		s := min(x, w.scale.between(from, stop))
 		t.Issue += x - s
 		t.Stretch += s
 		c.at = stop
 	}
 	if stop := min(c.end, until); stop > c.at {
-		t.Finish += w.scale.between(c.at, stop)
+		x := w.scale.between(c.at, stop)
+		if c.endControl {
+			t.Control += x
+		} else {
+			t.Finish += x
+		}
 		c.at = stop
 	}
 }
@@ -270,6 +286,9 @@ func (w *laneWalk) event(i uint32) {
 	l := w.lane[i]
 	c, t := &w.cursors[l], &w.lanes[l]
 	start, end := w.spanOf(i)
+	if w.a.Visible.Len() > 0 && w.m.Lanes.Engine.At(int(l)) == components.DMA {
+		end = max(end, w.a.Visible.At(int(i))) // the transfer behind the trigger
+	}
 	weight := uint64(1)
 	if w.trips != nil {
 		weight = w.tripsOf(i)
@@ -286,14 +305,17 @@ func (w *laneWalk) event(i uint32) {
 		c.at = start
 	}
 	occ := w.occupancy(i)
+	control := w.flags[i]&components.FlagSequencer != 0
 	if start+occ > c.leave {
-		c.leave = start + occ
+		c.leave, c.leaveControl = start+occ, control
 		c.stretch = 0
-		if d := end - start; d > uint64(w.lat[i]) {
+		if d := w.duration(i); d > uint64(w.lat[i]) {
 			c.stretch = min(d-uint64(w.lat[i]), occ)
 		}
 	}
-	c.end = max(c.end, end)
+	if end > c.end {
+		c.end, c.endControl = end, control
+	}
 }
 
 // idle accounts for a wait of i: up to where its binding constraint let go
@@ -305,6 +327,11 @@ func (w *laneWalk) idle(t *LaneTime, i uint32, from, start, weight uint64) {
 	}
 	released = max(released, from)
 	cause := w.a.Cause.At(int(i))
+	if p := w.a.Pred.At(int(i)); cause == components.CauseLane && w.lane[p] == w.lane[i] {
+		// The lane is idle: the model takes time from one instruction to the
+		// next.
+		cause = components.CauseModel
+	}
 	if x := w.scale.between(from, released); x > 0 {
 		t.Idle[cause] += x
 		w.stall(i, cause, x, released-from, weight)

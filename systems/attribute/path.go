@@ -143,10 +143,11 @@ const (
 	ClassLatency              // a result is waited for that the engine no longer works on
 	ClassAnti                 // a buffer is still being read
 	ClassSync                 // barriers, ordering, sequencer instructions, the model's delays
+	ClassRuntime              // instructions that the runtime puts around the program
 	NumClasses
 )
 
-var classNames = [NumClasses]string{"compute", "memory", "communication", "latency", "anti-dependency", "sync"}
+var classNames = [NumClasses]string{"compute", "memory", "communication", "latency", "anti-dependency", "sync", "runtime"}
 
 // String returns the name of the class.
 func (c Class) String() string {
@@ -163,6 +164,12 @@ type Pattern struct {
 	Opcode components.Opcode
 	Where  ecs.Symbol
 	Via    components.Cause
+	// Runtime tells that the runtime put the instruction around the program.
+	Runtime bool
+}
+
+func patternOf(m *components.Module, s Step) Pattern {
+	return Pattern{m.Instr.Lane.At(int(s.Instr)), m.Instr.Opcode.At(int(s.Instr)), Where(m, s.Instr), s.Via, ofRuntime(m, s.Instr)}
 }
 
 // PatternSum is what the steps of a pattern add up to.
@@ -213,13 +220,17 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 		r.Lead += lead
 		tail := p.CountedTail() * p.Times
 		r.Tail += tail
-		r.Classes[ClassSync] += lead
+		if len(p.Steps) > 0 && ofRuntime(m, p.Steps[0]) {
+			r.Classes[ClassRuntime] += lead
+		} else {
+			r.Classes[ClassSync] += lead
+		}
 		r.Classes[tailClass(m, p)] += tail
 		n := 0
 		p.Visit(func(s Step) {
 			r.step(m, p, n, s)
 			n++
-			key := Pattern{m.Instr.Lane.At(int(s.Instr)), m.Instr.Opcode.At(int(s.Instr)), Where(m, s.Instr), s.Via}
+			key := patternOf(m, s)
 			t := patterns[key]
 			if t == nil {
 				t = &PatternSum{Pattern: key, Example: s.Instr}
@@ -265,9 +276,12 @@ func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
 	if gap > 0 {
 		c := p.GapCause(n)
 		r.Gaps[c] += gap
-		if c == components.CauseTransfer {
+		switch {
+		case ofRuntime(m, s.Instr):
+			r.Classes[ClassRuntime] += gap
+		case c == components.CauseTransfer:
 			r.Classes[ClassMemory] += gap
-		} else {
+		default:
 			r.Classes[ClassSync] += gap
 		}
 	}
@@ -281,6 +295,12 @@ func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
 		return
 	}
 	r.Classes[class] += time
+}
+
+// ofRuntime tells whether the runtime put instruction i before or behind the
+// program, as far as the input says.
+func ofRuntime(m *components.Module, i components.InstrID) bool {
+	return m.Instr.CompilerPC.Len() > 0 && m.Instr.CompilerPC.At(int(i)) == 0
 }
 
 // tailClass is the class of what is behind the last step: a transfer where
@@ -300,6 +320,8 @@ func stepClass(m *components.Module, s Step) Class {
 	lane := int(m.Instr.Lane.At(i))
 	kind := m.Lanes.Kind.At(lane)
 	switch {
+	case ofRuntime(m, s.Instr):
+		return ClassRuntime
 	case s.Via == components.CauseAnti:
 		return ClassAnti
 	case flags&components.FlagCollective != 0 || kind == components.LaneStream:

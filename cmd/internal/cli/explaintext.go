@@ -1,0 +1,444 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+
+	"perfsim/components"
+	"perfsim/systems/attribute"
+	"perfsim/systems/explain"
+)
+
+// explainText prints reports for people.
+type explainText struct {
+	x     *explain.Analysis
+	out   io.Writer
+	input string
+	top   int
+}
+
+func (t *explainText) table() *tabwriter.Writer { return tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0) }
+
+func share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+// comma writes a count for people.
+func comma(n uint64) string { return humanize.Comma(int64(min(n, 1<<62))) }
+
+// cut shortens a name to n characters, keeping its end, which tells more.
+func cut(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return "…" + string(r[len(r)-n+1:])
+}
+
+// head prints what was predicted.
+func (t *explainText) head(r *explain.Report) error {
+	w := t.x.World
+	m := w.Module
+	tw := t.table()
+	fmt.Fprintf(tw, "module\t%s (%s), %s instructions, on %s, %s model\n", m.Name, m.Format, comma(uint64(m.Instr.Len())), w.Machine.Name, w.Config.Model)
+	line := nanos(r.SpanNS)
+	if r.Window != "" {
+		line += ", from " + r.Window
+	} else {
+		if r.SpanNS > r.NoAntiNS {
+			line += fmt.Sprintf("; without anti-dependencies %s", nanos(r.NoAntiNS))
+		}
+		if r.MeasuredNS != nil && *r.MeasuredNS > 0 {
+			line += fmt.Sprintf("; measured %s (prediction %+.1f %%)", nanos(*r.MeasuredNS), 100*(float64(r.SpanNS)/float64(*r.MeasuredNS)-1))
+		}
+	}
+	fmt.Fprintf(tw, "latency\t%s\n", line)
+	var parts []string
+	for _, c := range r.Classes {
+		if c.NS > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.0f %%", c.Name, 100*c.Share))
+		}
+	}
+	fmt.Fprintf(tw, "bound\t%s (critical path: %s)\n", strings.ToUpper(r.Bound), strings.Join(parts, ", "))
+	return tw.Flush()
+}
+
+// screen prints the one screen.
+func (t *explainText) screen(r *explain.Report) error {
+	if err := t.head(r); err != nil {
+		return err
+	}
+	tw := t.table()
+	fmt.Fprintf(t.out, "\nWhat costs most\n")
+	fmt.Fprintln(tw, "  CAUSE\tON THE CRITICAL PATH\tWORTH AT MOST\tWHERE\t")
+	for _, c := range r.Causes {
+		worth := "–"
+		if c.Bounded {
+			worth = nanos(c.AtMost) + ", " + share(c.Gain)
+			if !c.Exact {
+				worth = "≤ " + worth
+			}
+		}
+		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t\n", c.Name, bar(c.Share), 100*c.Share, nanos(c.NS), worth, where(c.Place))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "\nWhat the engines do\n")
+	if err := t.engines(r); err != nil {
+		return err
+	}
+	if len(r.Lines) > 0 {
+		fmt.Fprintf(t.out, "\nWhere the critical path is\n")
+		for _, l := range r.Lines {
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s instructions, such as %s\t\n", cut(l.Source, 60), share(l.Share), nanos(l.NS), comma(l.Count), l.Example)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if err := t.buffers(r, 3, true); err != nil {
+		return err
+	}
+	if len(r.Blocks) > 0 {
+		fmt.Fprintf(t.out, "\nBlocks\n")
+		fmt.Fprintln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
+		for k, b := range r.Blocks {
+			if k == t.top {
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(r.Blocks)-k)
+				break
+			}
+			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), nanos(b.A), nanos(b.B), b.Bound)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(r.Lints) > 0 {
+		fmt.Fprintln(t.out)
+		for _, l := range r.Lints {
+			at := ""
+			if l.Place.Instruction != "" {
+				at = " (" + where(l.Place) + ")"
+			}
+			fmt.Fprintf(t.out, "! %s%s\n", l.Text, at)
+		}
+	}
+	_, err := fmt.Fprintf(t.out, "\nMore: --engine NAME, --instruction NAME, --between T0,T1, --path, --antideps, --json; perfsim whatif tries changes.\n")
+	return err
+}
+
+func where(p explain.Place) string {
+	var parts []string
+	if p.Source != "" {
+		parts = append(parts, cut(p.Source, 40))
+	}
+	if p.Instruction != "" {
+		parts = append(parts, "such as "+cut(p.Instruction, 32))
+	}
+	if p.Count > 1 {
+		parts = append(parts, "×"+comma(p.Count))
+	}
+	return strings.Join(parts, " ")
+}
+
+// engines prints one line per lane: work and the largest idle causes.
+func (t *explainText) engines(r *explain.Report) error {
+	tw := t.table()
+	fmt.Fprintln(tw, "  ENGINE\tWORK\tIDLE\t")
+	shown := 0
+	for _, e := range r.Engines {
+		if e.BusyNS == 0 && len(r.Engines) > 6 {
+			continue
+		}
+		shown++
+		var parts []string
+		idle := e.Idle
+		if e.ControlNS > 0 {
+			v := float64(e.ControlNS) / float64(max(r.SpanNS, 1))
+			idle = append(slices.Clone(idle), explain.Share{Name: "control", NS: e.ControlNS, Share: v})
+			slices.SortStableFunc(idle, func(a, b explain.Share) int { return cmp.Compare(b.NS, a.NS) })
+		}
+		for _, s := range idle {
+			if s.Share < 0.005 || len(parts) == 3 {
+				break
+			}
+			text := fmt.Sprintf("%s %.0f %%", s.Name, 100*s.Share)
+			if e.WaitsFor != "" && 2*e.WaitsForNS > s.NS && (s.Name == "flow" || s.Name == "anti" || s.Name == "output" || s.Name == "semaphore" || s.Name == "lane") {
+				text += " (for " + e.WaitsFor + ")"
+			}
+			parts = append(parts, text)
+		}
+		stretch := ""
+		if e.StretchNS > 0 && e.BusyNS > 0 {
+			if v := float64(e.StretchNS) / float64(e.BusyNS); v >= 0.01 {
+				stretch = fmt.Sprintf(" (%.0f %% of it slowed down)", 100*v)
+			}
+		}
+		fmt.Fprintf(tw, "  %s\t%s %5.1f %%%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
+	}
+	if n := len(r.Engines) - shown; n > 0 {
+		fmt.Fprintf(tw, "  … and %d lanes without work\t\n", n)
+	}
+	return tw.Flush()
+}
+
+// buffers prints the buffers whose anti-dependencies cost something.
+func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) error {
+	var rows []explain.Buffer
+	for _, b := range r.Buffers {
+		if onlyCostly && b.CostNS == 0 {
+			continue
+		}
+		rows = append(rows, b)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintf(t.out, "\nAnti-dependencies\n")
+	tw := t.table()
+	fmt.Fprintln(tw, "  BUFFER\tSIZE\tEDGES\tTHAT BIND\tCOST\tMORE BUFFERS NEEDED\tLONGEST WAIT\t")
+	for k, b := range rows {
+		if k == most {
+			fmt.Fprintf(tw, "  … and %d more (--antideps lists them)\t\n", len(rows)-k)
+			break
+		}
+		cost := "unknown"
+		switch {
+		case b.Exact:
+			cost = nanos(b.CostNS) + ", " + share(b.Share)
+		case b.Bounded:
+			cost = "≤ " + nanos(b.CostNS) + ", " + share(b.Share)
+		}
+		name := b.Name
+		if b.Tensor != "" && b.Tensor != b.Name {
+			name += " of " + b.Tensor
+		}
+		size, extra := humanize.IBytes(b.Bytes), fmt.Sprint(b.Extra)
+		if b.Memory == "" {
+			size, extra = "–", "–"
+		}
+		wait := ""
+		if b.Writer != "" {
+			wait = fmt.Sprintf("%s: %s for %s", nanos(b.WaitNS), cut(b.Writer, 24), cut(b.Reader, 24))
+		}
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 44), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
+	}
+	return tw.Flush()
+}
+
+// antideps prints all about anti-dependencies.
+func (t *explainText) antideps(r *explain.Report) error {
+	if err := t.head(r); err != nil {
+		return err
+	}
+	if len(r.Buffers) == 0 {
+		_, err := fmt.Fprintf(t.out, "\nNo anti-dependency holds any instruction: they cost nothing.\n")
+		return err
+	}
+	if err := t.buffers(r, max(t.top, 10), false); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(t.out, `
+COST is the difference of two predictions, with and without the buffer's
+anti-dependencies; after ≤ it is a bound that was not tried. MORE BUFFERS
+NEEDED is how many more of this kind would let everything run as it does
+without anti-dependencies. drop=anti:buffer=NAME and buffers=N of whatif try it.
+`)
+	return err
+}
+
+// engine prints what one lane's time is.
+func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16) error {
+	if err := t.head(r); err != nil {
+		return err
+	}
+	stalls, err := t.x.Stalls(ctx, lane)
+	if err != nil {
+		return err
+	}
+	for _, e := range r.Engines {
+		if e.Lane != lane {
+			continue
+		}
+		tw := t.table()
+		fmt.Fprintf(t.out, "\nThe time of %s (%s instructions)\n", e.Name, comma(e.Instructions))
+		line := func(name string, ns uint64, text string) {
+			if ns > 0 {
+				v := float64(ns) / float64(max(r.SpanNS, 1))
+				fmt.Fprintf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", name, bar(v), 100*v, nanos(ns), text)
+			}
+		}
+		line("issue", e.IssueNS, "an instruction keeps the engine")
+		line("slowed down", e.StretchNS, "instructions that take longer than their cost: a slow clock, a shared bandwidth")
+		line("control", e.ControlNS, "its sequencer's own instructions, waits for semaphores included")
+		line("finish", e.FinishNS, "a result is outstanding, the next instruction has not started")
+		for _, s := range e.Idle {
+			c, _ := components.ParseCause(s.Name)
+			line("idle: "+s.Name, s.NS, c.Text())
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+		if len(stalls) == 0 {
+			return nil
+		}
+		fmt.Fprintf(t.out, "\nWhat it waits for\n")
+		fmt.Fprintln(tw, "  INSTRUCTION\tWAITS FOR\tBY\tTIMES\tTIME\tLONGEST\tSUCH AS\t")
+		for k, s := range stalls {
+			if k == max(t.top, 10) {
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(stalls)-k)
+				break
+			}
+			holder := "–"
+			if s.Holder != "" {
+				holder = s.HolderLane + " " + s.Holder
+			}
+			name := s.Opcode
+			if s.Source != "" {
+				name += " " + cut(s.Source, 36)
+			}
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, holder, s.Cause, comma(s.Count), nanos(s.NS), nanos(s.Longest), cut(s.Example, 32))
+		}
+		return tw.Flush()
+	}
+	_, err = fmt.Fprintf(t.out, "\n%s has no instructions.\n", t.x.World.Module.LaneName(lane))
+	return err
+}
+
+// path prints the critical paths, repetitions folded.
+func (t *explainText) path(r *explain.Report) error {
+	if err := t.head(r); err != nil {
+		return err
+	}
+	m := t.x.World.Module
+	fmt.Fprintf(t.out, "\nThe critical path, %s steps\n", comma(r.Path.Steps))
+	tw := t.table()
+	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tLETS GO BY\tDELAY\tSUCH AS\tWHERE\t")
+	rows := 0
+	for _, p := range t.x.Paths {
+		if len(t.x.Paths) > 1 {
+			fmt.Fprintf(tw, "  block %s\t\t\t\t\t\t\t\t\t\n", m.BlockName(p.Block))
+		}
+		var steps []attribute.Step
+		p.Visit(func(s attribute.Step) { steps = append(steps, s) })
+		if p.Lead > 0 {
+			fmt.Fprintf(tw, "  0\t%s\t\t\t\t\t\tbefore the first instruction\t\t\n", nanos(p.Lead))
+		}
+		for _, f := range p.Folds(m) {
+			if rows++; rows > max(t.top, 20) {
+				continue
+			}
+			for k := range f.Period {
+				s := steps[f.First+k]
+				var time, delay uint64
+				for n := range f.Repeats {
+					x := steps[f.First+k+n*f.Period]
+					time += x.Until - x.From
+					delay += x.Gap
+				}
+				mark, count := "", "1"
+				if f.Repeats > 1 {
+					count = "×" + comma(uint64(f.Repeats))
+					mark = "│ "
+				}
+				if s.Trips > 1 {
+					count += fmt.Sprintf(" (of %s trips)", comma(s.Trips))
+				}
+				via := s.Via.String()
+				if s.Via == components.CauseStart {
+					via = "end"
+				}
+				gap := ""
+				if delay > 0 {
+					gap = nanos(delay)
+				}
+				fmt.Fprintf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, nanos(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
+					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, gap, cut(m.InstrName(s.Instr), 32), cut(m.Symbols.String(attribute.Where(m, s.Instr)), 40))
+			}
+		}
+		if p.Tail > 0 {
+			fmt.Fprintf(tw, "  \t%s\t\t\t\t\t\tbehind the last instruction\t\t\n", nanos(p.Tail))
+		}
+	}
+	if hidden := rows - max(t.top, 20); hidden > 0 {
+		fmt.Fprintf(tw, "  … and %d more rows (--top N lists more)\t\t\t\t\t\t\t\t\t\n", hidden)
+	}
+	return tw.Flush()
+}
+
+// instruction prints all about one instruction.
+func (t *explainText) instruction(d *explain.Instruction) error {
+	tw := t.table()
+	fmt.Fprintf(tw, "instruction\t%s, row %d, %s/%s\n", d.Name, d.Row, d.Function, d.Block)
+	fmt.Fprintf(tw, "does\t%s on %s\n", d.Opcode, d.Lane)
+	for _, x := range [][2]string{{"source", d.Source}, {"hlo", d.HLO}, {"operands", d.Text}} {
+		if x[1] != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", x[0], cut(x[1], 160))
+		}
+	}
+	fmt.Fprintf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", nanos(d.Start), nanos(d.End), nanos(d.End-d.Start), nanos(d.Issue))
+	if d.StartB != d.Start {
+		fmt.Fprintf(tw, "\twithout anti-dependencies it starts at %s\n", nanos(d.StartB))
+	}
+	if d.Measured != nil {
+		fmt.Fprintf(tw, "measured\t%s to %s (%s)\n", nanos(d.Measured[0]), nanos(d.Measured[1]), nanos(d.Measured[1]-d.Measured[0]))
+	}
+	c, _ := components.ParseCause(d.Cause)
+	why := c.Text()
+	if d.Holder != "" {
+		why += ", through " + d.Holder
+	}
+	if d.DelayNS > 0 {
+		why += fmt.Sprintf("; the model starts it %s later", nanos(d.DelayNS))
+	}
+	fmt.Fprintf(tw, "held by\t%s\n", why)
+	slack := nanos(d.Slack)
+	if d.Critical {
+		slack += ": it is on the critical path"
+	}
+	fmt.Fprintf(tw, "slack\t%s\n", slack)
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, side := range []struct {
+		title string
+		rows  []explain.Neighbour
+	}{{"Waits for", d.Preds}, {"Waited for by", d.Succs}} {
+		if len(side.rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(t.out, "\n%s\n", side.title)
+		fmt.Fprintln(tw, "  INSTRUCTION\tKIND\tENGINE\tOPCODE\tRUNS\tGAP\t\t")
+		for k, n := range side.rows {
+			if k == max(t.top, 20) {
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(side.rows)-k)
+				break
+			}
+			mark := ""
+			if n.Binding {
+				mark = "binds"
+			}
+			if n.Apart {
+				mark = strings.TrimSpace(mark + " touches no common memory")
+			}
+			gap := "–"
+			if n.Gap >= 0 {
+				gap = nanos(uint64(n.Gap))
+			}
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s to %s\t%s\t%s\t\n", cut(n.Name, 40), n.Kind, n.Lane, n.Opcode, nanos(n.Start), nanos(n.End), gap, mark)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, o := range d.Others {
+		fmt.Fprintf(t.out, "not honoured: %s\n", o)
+	}
+	return nil
+}

@@ -1,0 +1,316 @@
+// Package explain makes the report that says why a prediction is what it is:
+// what bounds it, the causes that cost most with their places and what each
+// is worth at most, what every engine's time is, and what a person who knows
+// the machine would look at first.
+package explain
+
+import (
+	"context"
+
+	"perfsim/components"
+	"perfsim/systems/antidep"
+	"perfsim/systems/attribute"
+	"perfsim/systems/place"
+	"perfsim/systems/variant"
+)
+
+// Share is a part of something, in ns and as a fraction of the whole.
+type Share struct {
+	Name  string  `json:"name"`
+	NS    uint64  `json:"ns"`
+	Share float64 `json:"share"`
+}
+
+// Place is where something comes from.
+type Place struct {
+	Source      string `json:"source,omitempty"` // file:line, else HLO name
+	Instruction string `json:"instruction"`      // an example, the longest
+	Count       uint64 `json:"count"`            // of such instructions
+}
+
+// Cause is one of the things that make the makespan.
+type Cause struct {
+	Name  string  `json:"name"`
+	Kind  string  `json:"kind"` // "work", "constraint" or "runtime"
+	NS    uint64  `json:"path_ns"`
+	Share float64 `json:"path_share"`
+	// AtMost is what the prediction would fall by if the work took no time or
+	// the constraint did not exist: worked out by a prediction where Exact is
+	// set, else bounded by the time on the critical path where Bounded is. Of
+	// other constraints nothing is known but their time on the path.
+	AtMost  uint64  `json:"at_most_ns"`
+	Gain    float64 `json:"at_most_share"`
+	Exact   bool    `json:"exact"`
+	Bounded bool    `json:"bounded"`
+	Place   Place   `json:"place"`
+}
+
+// Engine is the time of one lane.
+type Engine struct {
+	Lane         uint16  `json:"lane"`
+	Name         string  `json:"name"`
+	Instructions uint64  `json:"instructions"`
+	BusyNS       uint64  `json:"busy_ns"` // issue, stretch and finish
+	IssueNS      uint64  `json:"issue_ns"`
+	StretchNS    uint64  `json:"stretch_ns"`
+	FinishNS     uint64  `json:"finish_ns"`
+	ControlNS    uint64  `json:"control_ns"` // the sequencer's own instructions, waits for semaphores included
+	Idle         []Share `json:"idle"`       // by cause, longest first; shares of the makespan
+	Busy         float64 `json:"busy"`       // share of the makespan
+	PathNS       uint64  `json:"path_ns"`
+	// WaitsFor is the lane whose instructions are waited for longest.
+	WaitsFor   string `json:"waits_for,omitempty"`
+	WaitsForNS uint64 `json:"waits_for_ns,omitempty"`
+}
+
+// Stall is a wait that repeats.
+type Stall struct {
+	Lane       string  `json:"lane"`
+	Cause      string  `json:"cause"`
+	Opcode     string  `json:"opcode"`
+	Source     string  `json:"source,omitempty"`
+	Holder     string  `json:"holder,omitempty"` // opcode
+	HolderLane string  `json:"holder_lane,omitempty"`
+	NS         uint64  `json:"ns"`
+	Share      float64 `json:"share"`
+	Count      uint64  `json:"count"`
+	Longest    uint64  `json:"longest_ns"`
+	Example    string  `json:"example"`
+}
+
+// Line is a place in the user's program.
+type Line struct {
+	Source  string  `json:"source"`
+	NS      uint64  `json:"path_ns"`
+	Share   float64 `json:"path_share"`
+	Count   uint64  `json:"instructions"`
+	Example string  `json:"example"`
+}
+
+// Pattern is work that repeats on the critical path.
+type Pattern struct {
+	Lane    string  `json:"lane"`
+	Opcode  string  `json:"opcode"`
+	Source  string  `json:"source,omitempty"`
+	Via     string  `json:"via"` // what it lets go on
+	NS      uint64  `json:"ns"`
+	Share   float64 `json:"share"`
+	Count   uint64  `json:"count"`
+	Example string  `json:"example"`
+}
+
+// Buffer is what one buffer's anti-dependencies cost.
+type Buffer struct {
+	Name    string  `json:"name"`
+	Tensor  string  `json:"tensor,omitempty"`
+	Memory  string  `json:"memory,omitempty"`
+	Lo      uint64  `json:"lo"`
+	Hi      uint64  `json:"hi"`
+	Bytes   uint64  `json:"bytes"` // per partition on the chip
+	Edges   int     `json:"edges"`
+	Binding int     `json:"binding"`
+	OnPath  int     `json:"on_critical_path"`
+	CostNS  uint64  `json:"cost_ns"`
+	Share   float64 `json:"cost_share"`
+	Exact   bool    `json:"exact"`
+	Bounded bool    `json:"bounded"` // CostNS is an upper bound where not exact
+	Extra   int     `json:"extra_buffers"`
+	Writer  string  `json:"writer,omitempty"`
+	Reader  string  `json:"reader,omitempty"`
+	WaitNS  uint64  `json:"longest_wait_ns"`
+}
+
+// Block compares the runs of a block.
+type Block struct {
+	Function string `json:"function"`
+	Block    string `json:"block"`
+	Runs     uint64 `json:"runs"`
+	A        uint64 `json:"latency_ns"`
+	B        uint64 `json:"latency_no_antideps_ns"`
+	Bound    string `json:"bound"`
+}
+
+// Report is everything; a caller prints as much as asked for.
+type Report struct {
+	SpanNS     uint64  `json:"latency_ns"` // of what is looked at: the whole prediction, or a block or window of it
+	NoAntiNS   uint64  `json:"latency_no_antideps_ns"`
+	MeasuredNS *uint64 `json:"measured_ns"`
+	Window     string  `json:"window,omitempty"`
+
+	Bound      string    `json:"bound"`
+	BoundShare float64   `json:"bound_share"`
+	Classes    []Share   `json:"classes"`
+	Causes     []Cause   `json:"causes"` // what is worth most first
+	Engines    []Engine  `json:"engines"`
+	Stalls     []Stall   `json:"stalls"`
+	Lines      []Line    `json:"lines"`
+	Path       PathShape `json:"critical_path"`
+	Patterns   []Pattern `json:"patterns"`
+	Opcodes    []Share   `json:"opcodes"` // of the critical path
+	Kinds      []Share   `json:"kinds"`   // of the critical path, by what lets the next step go
+	Buffers    []Buffer  `json:"antideps"`
+	Lints      []Lint    `json:"lints"`
+	Blocks     []Block   `json:"blocks"`
+}
+
+// PathShape says how long the critical path is in steps, and what of it
+// belongs to no instruction.
+type PathShape struct {
+	Steps    uint64  `json:"steps"`
+	LeadNS   uint64  `json:"lead_ns"`
+	TailNS   uint64  `json:"tail_ns"`
+	DelaysNS uint64  `json:"delays_ns"` // of the model, between steps
+	Delays   float64 `json:"delays"`
+}
+
+// Options say what to look at and how much to work out.
+type Options struct {
+	// Top bounds the rows of each list; 0 stands for 5.
+	Top int
+	// Block restricts to one top-level block where not negative, Window to a
+	// part of the time of the blocks.
+	Block  int
+	Window *attribute.Window
+	// Buffers is how many buffers get an exact cost; 0 stands for Top, and
+	// negative leaves anti-dependencies per buffer out.
+	Buffers int
+	// Progress is told the steps done.
+	Progress func(done, total int64)
+}
+
+// Analysis is a placed world with its attribution: what a report and the
+// questions behind it are made of.
+type Analysis struct {
+	World  *components.World
+	Engine variant.Engine
+	Rules  place.Rules
+	Why    *components.Attribution // of run A
+	Paths  []*attribute.Path
+	opt    Options
+	count  attribute.Options
+}
+
+// Analyse attributes a placed world.
+func Analyse(ctx context.Context, w *components.World, engine variant.Engine, o Options) (*Analysis, error) {
+	if o.Top <= 0 {
+		o.Top = 5
+	}
+	if o.Buffers == 0 {
+		o.Buffers = o.Top
+	}
+	x := &Analysis{World: w, Engine: engine, Rules: place.RulesFor(w), opt: o,
+		count: attribute.Options{Trips: w.Config.Loops == "trips", Window: o.Window, Block: o.Block}}
+	var err error
+	if x.Why, err = attribute.Bind(ctx, w, x.Rules, components.RunA); err != nil {
+		return nil, err
+	}
+	x.Paths, err = attribute.CriticalPath(ctx, w, x.Rules, x.Why, x.count)
+	return x, err
+}
+
+func (x *Analysis) tell(done int64) {
+	if x.opt.Progress != nil {
+		x.opt.Progress(done, 5)
+	}
+}
+
+// Report makes the report.
+func (x *Analysis) Report(ctx context.Context) (*Report, error) {
+	w, m := x.World, x.World.Module
+	x.tell(1)
+	lanes, err := attribute.Lanes(ctx, w, x.Rules, x.Why, x.count)
+	if err != nil {
+		return nil, err
+	}
+	x.tell(2)
+	path := attribute.Report(m, x.Paths)
+	r := &Report{SpanNS: path.Span, NoAntiNS: w.Latency(components.RunB)}
+	if span, ok := m.MeasuredSpan(); ok {
+		r.MeasuredNS = &span
+	}
+	if x.count.Block >= 0 {
+		r.NoAntiNS = w.BlockLatency(w.Blocks[x.count.Block], components.RunB)
+		r.MeasuredNS = nil
+	}
+	r.classes(path)
+	r.path(m, path, x.opt.Top)
+	r.engines(m, lanes, path, x.opt.Top)
+	x.tell(3)
+	if err := x.causes(ctx, r, path); err != nil {
+		return nil, err
+	}
+	x.tell(4)
+	if err := x.buffers(ctx, r); err != nil {
+		return nil, err
+	}
+	r.blocks(x)
+	r.Lints = x.lints(r, path)
+	x.tell(5)
+	return r, nil
+}
+
+func share(part, whole uint64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// buffers adds what the buffers' anti-dependencies cost.
+func (x *Analysis) buffers(ctx context.Context, r *Report) error {
+	w, m := x.World, x.World.Module
+	if x.opt.Buffers < 0 || w.Latency(components.RunA) <= w.Latency(components.RunB) && len(x.Why.Others) == 0 {
+		return nil
+	}
+	table, err := antidep.Buffers(ctx, m, w.Config.Jobs)
+	if err != nil {
+		return err
+	}
+	once := x.count
+	once.Trips, once.Window = false, nil
+	paths, err := attribute.CriticalPath(ctx, w, x.Rules, x.Why, once)
+	if err != nil {
+		return err
+	}
+	// A model that follows semaphores does not see single edges left out.
+	top := x.opt.Buffers
+	if x.knows() {
+		top = 0
+	}
+	rep, err := antidep.Make(ctx, w, x.Engine, table, x.Why, paths, antidep.Options{Top: top, Trips: x.count.Trips})
+	if err != nil {
+		return err
+	}
+	for _, c := range rep.Buffers {
+		b := Buffer{Name: c.Buffer.Name(m), Tensor: c.Buffer.Tensor(m), Lo: c.Buffer.Lo, Hi: c.Buffer.Hi, Bytes: c.Buffer.Bytes(m), Edges: c.Edges,
+			Binding: c.Binding, OnPath: c.OnPath, CostNS: c.Cost, Share: share(c.Cost, rep.A), Exact: c.Exact, Bounded: c.Bounded, Extra: c.Extra, WaitNS: c.Wait}
+		if c.Buffer != antidep.None {
+			b.Memory = c.Buffer.Memory.String()
+		}
+		if c.Writer != components.NoInstr {
+			b.Writer, b.Reader = m.InstrName(c.Writer), m.InstrName(c.Reader)
+		}
+		r.Buffers = append(r.Buffers, b)
+	}
+	return nil
+}
+
+// knows tells whether the model itself said what held the instructions: it
+// has rules beyond those that copies can change.
+func (x *Analysis) knows() bool { return x.World.Why[components.RunA] != nil }
+
+// blocks lists the top-level blocks where there are several.
+func (r *Report) blocks(x *Analysis) {
+	m := x.World.Module
+	if len(x.Paths) < 2 {
+		return
+	}
+	for _, p := range x.Paths {
+		f := int(m.Blocks.Function.At(p.Block))
+		res := x.World.Blocks[p.Block]
+		one := attribute.Report(m, []*attribute.Path{p})
+		name, _ := bound(one)
+		r.Blocks = append(r.Blocks, Block{Function: m.FunctionName(f), Block: m.BlockName(p.Block), Runs: p.Times,
+			A: x.World.BlockLatency(res, components.RunA), B: x.World.BlockLatency(res, components.RunB), Bound: name})
+	}
+}
