@@ -62,6 +62,7 @@ func commands() []*cobra.Command {
 		newRunCommand(),
 		newMachineCommand(),
 		newPassesCommand(),
+		newExplainCommand(),
 		newPackCommand(),
 		newUnpackCommand(),
 		newNEFFCommand(),
