@@ -17,28 +17,27 @@ var Importer = format.Importer{Name: "psim", Title: "perfsim snapshot", Sniff: s
 // mapping of a file lasts as long as the process, because a column does not
 // keep it alive; programs that open many use Open and Close.
 func load(ctx context.Context, src *format.Source, opt format.Options) (*components.Module, error) {
-	var want func(string) bool
-	if opt.SkipOperands {
-		want = func(name string) bool { return !strings.HasPrefix(name, "operands.") }
-	}
 	var s *Snapshot
 	var err error
+	want := func(string) bool { return true }
+	choose := func(moduleFormat string) func(string) bool {
+		if opt.SkipOperands != nil && opt.SkipOperands(moduleFormat) {
+			want = func(name string) bool { return !strings.HasPrefix(name, "operands.") }
+		}
+		return want
+	}
 	if src.Path != "" && src.Size >= 0 {
 		if s, err = Open(src.Path); err == nil {
-			err = s.populate(want)
+			err = s.populate(choose(s.head.format))
 		}
 	} else {
-		s, err = Read(src.Name, src, want)
+		s, err = read(src.Name, src, choose)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !opt.NoVerify {
-		all := want
-		if all == nil {
-			all = func(string) bool { return true } // gaps are no concern of a reader
-		}
-		if err := s.Verify(ctx, opt.Jobs, all, opt.Progress); err != nil {
+		if err := s.Verify(ctx, opt.Jobs, want, opt.Progress); err != nil {
 			return nil, err
 		}
 	}

@@ -95,7 +95,9 @@ func readPreamble(b []byte) (preamble, error) {
 }
 
 // sniff tells whether an input is a snapshot of any version.
-func sniff(head []byte) bool { return strings.HasPrefix(string(head[:min(len(head), len(magic))]), magic) }
+func sniff(head []byte) bool {
+	return strings.HasPrefix(string(head[:min(len(head), len(magic))]), magic)
+}
 
 // Column is one column of a snapshot.
 type Column struct {

@@ -121,6 +121,12 @@ func parseFront(name string, b []byte) (*Snapshot, error) {
 // for all) says yes to. Memory is taken as the bytes arrive, not as the
 // preamble claims.
 func Read(name string, r io.Reader, want func(column string) bool) (*Snapshot, error) {
+	return read(name, r, func(string) func(string) bool { return want })
+}
+
+// read is Read with the columns chosen when the format is known from which
+// the module was first read.
+func read(name string, r io.Reader, choose func(moduleFormat string) func(column string) bool) (*Snapshot, error) {
 	front := make([]byte, preambleSize)
 	if n, err := io.ReadFull(r, front); err != nil {
 		return nil, readError(name, "its preamble", front[:n], err)
@@ -137,6 +143,7 @@ func Read(name string, r io.Reader, want func(column string) bool) (*Snapshot, e
 	if err != nil {
 		return nil, err
 	}
+	want := choose(s.head.format)
 	at := int64(preambleSize + p.dirSize)
 	for i, c := range s.cols {
 		if _, err := io.CopyN(io.Discard, r, c.Offset-at); err != nil {

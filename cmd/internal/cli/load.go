@@ -24,16 +24,32 @@ type inputFlags struct {
 	loops   string
 	jobs    int
 	quiet   bool
+	// noVerify leaves out the checksums of snapshots.
+	noVerify bool
+	// skipOperands tells whether the command can do without the operands of a
+	// module that was first read from the given format; nil for no.
+	skipOperands func(format string) bool
 }
 
 func (f *inputFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
+	f.addReading(c)
 	fl.StringVar(&f.machine, "machine", "", "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
 	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, replay for perf_sim traces, reference for the rest")
 	fl.StringVar(&f.loops, "loops", "", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
-	fl.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "goroutines that work; results do not depend on it")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
+}
+
+// addReading adds the flags of commands that read a module.
+func (f *inputFlags) addReading(c *cobra.Command) {
+	c.Flags().StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
+	c.Flags().BoolVar(&f.noVerify, "no-verify", false, "do not check the checksums of a snapshot; what keeps a bad file from doing harm is checked all the same")
+	f.addWorking(c)
+}
+
+// addWorking adds the flags of commands that work for a while.
+func (f *inputFlags) addWorking(c *cobra.Command) {
+	c.Flags().IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "goroutines that work; results do not depend on it")
+	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
 }
 
 // check finds wrong values before any work.
@@ -70,7 +86,7 @@ func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p 
 	}
 	p.start("reading", src.Size, true)
 	src.OnProgress(p.set)
-	m, err := imp.Module(ctx, src, format.Options{Jobs: f.jobs})
+	m, err := imp.Module(ctx, src, format.Options{Jobs: f.jobs, NoVerify: f.noVerify, SkipOperands: f.skipOperands})
 	p.finish()
 	return m, err
 }

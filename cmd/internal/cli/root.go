@@ -36,11 +36,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()
+	endWatch := addMemoryLimit(root)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := endWatch(root.ExecuteContext(ctx))
 	var usage usageError
 	switch {
 	case err == nil:
@@ -60,6 +61,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newRunCommand(),
+		newConvertCommand(),
+		newGenCommand(),
 		newMachineCommand(),
 		newPassesCommand(),
 		newExplainCommand(),

@@ -40,6 +40,12 @@ store and the package file.perf-sim.`,
 			if err := in.check(); err != nil {
 				return err
 			}
+			if out == "" {
+				// The calibrated model reads them, the others only write them.
+				in.skipOperands = func(format string) bool {
+					return in.model != "calibrated" && (in.model != "" || format != "neuronprofile")
+				}
+			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			began := time.Now()
@@ -92,6 +98,10 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 	}
 	w.Config.Progress = func(done, _ int64) { p.set(done) }
 	w.Out.Dir = out
+	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
+	if err := reserveMemory(ctx, uint64(m.Instr.Len())*24, "simulating "+countOf(m.Instr.Len(), "instruction")); err != nil {
+		return nil, nil, err
+	}
 	w.Log = log
 	order, err := systems.Order(passes)
 	if err != nil {

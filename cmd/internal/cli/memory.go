@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+)
+
+// memoryLimit watches what the process takes and ends the work with a clear
+// error before the machine has to swap.
+type memoryLimit struct {
+	bytes  uint64 // 0 for none
+	given  bool   // by --memory-limit rather than by what the machine has
+	cancel context.CancelCauseFunc
+	stop   chan struct{}
+	ctx    context.Context // the command's, whose cause tells why it ended
+}
+
+// memoryError is the error of work that needs more than the limit.
+type memoryError struct{ text string }
+
+func (e memoryError) Error() string { return e.text }
+
+type memoryKey struct{}
+
+// addMemoryLimit gives root the flag --memory-limit, which holds for all
+// commands. The function returned is called with what the command returned:
+// it ends the watch and turns a cancellation by it into its reason.
+func addMemoryLimit(root *cobra.Command) func(error) error {
+	var text string
+	l := &memoryLimit{}
+	root.PersistentFlags().StringVar(&text, "memory-limit", "auto", "most memory to take, such as 8GiB; auto is nine tenths of what is available, none takes what there is")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		var err error
+		if l.bytes, l.given, err = parseMemory(text, availableMemory); err != nil {
+			return usageError{err}
+		}
+		if l.bytes == 0 {
+			return nil
+		}
+		ctx, cancel := context.WithCancelCause(c.Context())
+		l.ctx, l.cancel, l.stop = ctx, cancel, make(chan struct{})
+		c.SetContext(context.WithValue(ctx, memoryKey{}, l))
+		debug.SetMemoryLimit(int64(min(l.bytes/10*9, math.MaxInt64)))
+		go l.watch(ctx, l.stop)
+		return nil
+	}
+	return func(err error) error {
+		if l.cancel == nil {
+			return err
+		}
+		close(l.stop)
+		var m memoryError
+		if err != nil && errors.As(context.Cause(l.ctx), &m) {
+			return m
+		}
+		return err
+	}
+}
+
+// parseMemory reads the value of --memory-limit: bytes, 0 for none.
+func parseMemory(text string, available func() uint64) (n uint64, given bool, err error) {
+	switch text {
+	case "none":
+		return 0, true, nil
+	case "auto":
+		return available() / 10 * 9, false, nil
+	}
+	n, err = humanize.ParseBytes(text)
+	if err != nil || n == 0 {
+		return 0, false, fmt.Errorf("--memory-limit %q is not a size such as 8GiB, auto or none", text)
+	}
+	return n, true, nil
+}
+
+// memoryInterval is how often the watch looks. Fresh memory comes at about
+// 1 GB/s, so that little is taken between two looks.
+const memoryInterval = 50 * time.Millisecond
+
+func (l *memoryLimit) watch(ctx context.Context, stop chan struct{}) {
+	t := time.NewTicker(memoryInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if used := memoryUsed(); used > l.bytes {
+				l.cancel(memoryError{fmt.Sprintf("%s of memory are in use, more than %s", humanize.IBytes(used), l.name())})
+				return
+			}
+		}
+	}
+}
+
+// name is the limit as messages call it.
+func (l *memoryLimit) name() string {
+	if l.given {
+		return "--memory-limit " + humanize.IBytes(l.bytes)
+	}
+	return humanize.IBytes(l.bytes) + ", nine tenths of what was available (--memory-limit sets another bound)"
+}
+
+// reserveMemory fails where work that takes bytes more would pass the limit
+// of ctx, before it is begun.
+func reserveMemory(ctx context.Context, bytes uint64, work string) error {
+	l, ok := ctx.Value(memoryKey{}).(*memoryLimit)
+	if !ok {
+		return nil
+	}
+	if used := memoryUsed(); used+bytes > l.bytes {
+		return memoryError{fmt.Sprintf("%s takes %s of memory beside the %s in use, more than %s", work, humanize.IBytes(bytes), humanize.IBytes(used), l.name())}
+	}
+	return nil
+}
+
+// memoryUsed is the memory of our own that the process holds, mapped files
+// left out: the system drops those when it needs the room.
+func memoryUsed() uint64 {
+	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+		if n, ok := kilobytes(b, "RssAnon:"); ok {
+			return n
+		}
+	}
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() - s[1].Value.Uint64()
+}
+
+// availableMemory is what can be taken without swapping, within the bound of
+// the control group where there is one; a very large number where the system
+// does not say.
+func availableMemory() uint64 {
+	n := uint64(math.MaxUint64)
+	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if v, ok := kilobytes(b, "MemAvailable:"); ok {
+			n = v
+		}
+	}
+	if b, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
+		if v, err := strconv.ParseUint(string(bytes.TrimSpace(b)), 10, 64); err == nil {
+			n = min(n, v)
+		}
+	}
+	return n
+}
+
+// kilobytes finds a line "KEY 123 kB" and returns its bytes.
+func kilobytes(b []byte, key string) (uint64, bool) {
+	s := bufio.NewScanner(bytes.NewReader(b))
+	for s.Scan() {
+		if rest, ok := strings.CutPrefix(s.Text(), key); ok {
+			f := strings.Fields(rest)
+			if len(f) == 0 {
+				return 0, false
+			}
+			n, err := strconv.ParseUint(f[0], 10, 64)
+			return n << 10, err == nil
+		}
+	}
+	return 0, false
+}
