@@ -98,6 +98,11 @@ func run(ctx context.Context, w *components.World, rules Rules, fast bool) error
 	} else {
 		w.Events.Dur.Drop()
 	}
+	if w.Config.Jobs > 1 && m.Instr.Len() >= populateFrom {
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() { w.Events.Arrive.Populate(stop); close(done) }()
+		defer func() { close(stop); <-done }()
+	}
 	w.Blocks = make([]components.BlockResult, m.Blocks.Len())
 	for b := range w.Blocks {
 		w.Blocks[b].Block = b
@@ -112,6 +117,10 @@ func run(ctx context.Context, w *components.World, rules Rules, fast bool) error
 	}
 	return g.Wait()
 }
+
+// populateFrom is how many rows make it worth having a second core fetch the
+// memory of the events.
+const populateFrom = 1 << 18
 
 func hasCollectives(m *components.Module) bool {
 	return slices.ContainsFunc(m.Instr.Flags.Slice(), func(f components.Flags) bool { return f&components.FlagCollective != 0 })
