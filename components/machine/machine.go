@@ -105,6 +105,9 @@ type DMACost struct {
 	// path uses.
 	Div  int `yaml:"div"`
 	Div8 int `yaml:"div8"`
+	// Engines is over how many engines a transfer is spread; 0 stands for the
+	// sixteen of the documented formula.
+	Engines int `yaml:"engines,omitempty"`
 }
 
 // Queue is one DMA queue class of the documented simulator.
@@ -252,6 +255,9 @@ func (m *Machine) Check() error {
 	}
 	if m.Reference.DMA.Div < 1 || m.Reference.DMA.Div8 < 1 {
 		return errors.New("reference.dma.div and div8 must be at least 1")
+	}
+	if e := m.Reference.DMA.Engines; e < 0 || e > 1<<16 {
+		return fmt.Errorf("reference.dma.engines is %d, not between 0 and 65536", e)
 	}
 	for name, c := range m.Reference.Costs {
 		if err := c.check(); err != nil {

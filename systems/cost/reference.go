@@ -171,15 +171,24 @@ func (r *reference) dgeOverhead(flags components.Flags) uint64 {
 	return uint64(cycles) * 100 / uint64(r.clock.PE)
 }
 
+// documentedEngines is over how many DMA engines the documented formula
+// spreads a transfer.
+const documentedEngines = 16
+
 // DMAExec is the execution part of a DMA in ns: ((P+15)>>4)·(size·NEP)/div,
 // or NEP·size·P/div8 for one-byte types. A transfer without access patterns
 // (size·NEP·P of 0) takes bytes/div8.
 func DMAExec(d *machine.DMACost, parts, nep, size, bytes uint64) uint64 {
+	engines, all := uint64(documentedEngines), uint64(d.Div8)
+	if d.Engines > 0 {
+		engines = uint64(d.Engines)
+		all = max(all*engines/documentedEngines, 1)
+	}
 	switch {
 	case parts*nep*size == 0:
-		return bytes / uint64(d.Div8)
+		return bytes / all
 	case size == 1:
-		return nep * parts / uint64(d.Div8)
+		return nep * parts / all
 	}
-	return (parts + 15) >> 4 * (size * nep) / uint64(d.Div)
+	return (parts + engines - 1) / engines * (size * nep) / uint64(d.Div)
 }
