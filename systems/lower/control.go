@@ -1,0 +1,202 @@
+package lower
+
+import (
+	"hash/fnv"
+	"strconv"
+
+	"perfsim/components"
+)
+
+// call lowers a while, a call that is not laid out and a conditional: a Call
+// instruction for each function, which comes after everything that makes its
+// operands and before everything that reads its results. The functions are
+// blocks of their own and run as often as they are called.
+func (f *fn) call(i int32) {
+	x := &f.flats[i]
+	l := f.l
+	g := l.g
+	f.argsInHBM(x.args)
+	runs := l.runs[f.comp]
+	use := func(c components.CompID, n int64) {
+		l.isFn[c] = true
+		l.runs[c] = components.AddSize(l.runs[c], components.MulSize(runs, n))
+	}
+	var callees []components.CompID
+	switch x.kind {
+	case components.OpWhile:
+		n, from := l.trip(x.op)
+		l.rep.Trips = append(l.rep.Trips, Trip{g.OpText(x.op), n, from})
+		body, cond := g.Called(x.op, components.RoleBody), g.Called(x.op, components.RoleCondition)
+		use(body, n)
+		use(cond, components.AddSize(n, 1))
+		callees = []components.CompID{cond, body}
+		// The state is updated in place.
+		for k, o := range x.outs {
+			if k < len(x.args) && f.values[o.v].total == f.values[x.args[k].v].total && !f.values[x.args[k].v].konst && f.values[x.args[k].v].param < 0 && !f.values[o.v].out {
+				if r := f.hbmOf(x.args[k].v); r != nil && !f.usedLater(x.args[k].v) {
+					f.values[o.v].hbm = r
+				}
+			}
+		}
+	case components.OpConditional:
+		best := l.dearest(x.op)
+		for k, c := range g.Calls(x.op) {
+			use(c.Comp, b2i(k == best))
+			callees = append(callees, c.Comp)
+		}
+		l.e.m.Note("conditional", "every branch is simulated; the one with most FLOPs counts (then most collective bytes, then the first)", 1)
+	default:
+		c := g.Called(x.op, components.RoleToApply)
+		use(c, 1)
+		callees = []components.CompID{c}
+	}
+	f.fresh(x)
+	e := &l.e
+	for n, c := range callees {
+		if n == 0 {
+			for _, a := range x.args {
+				if r := f.hbmOf(a.v); r != nil {
+					e.read(r, 0, len(r.tiles))
+				}
+			}
+		} else if f.lastCtl != 0 {
+			e.after(f.lastCtl-1, components.ClassOrdered)
+		}
+		if n == len(callees)-1 {
+			for _, o := range x.outs {
+				if r := f.hbmOf(o.v); r != nil {
+					e.write(r, 0, len(r.tiles))
+				}
+			}
+		}
+		row := e.add(ins{op: components.OpcodeCall, eng: components.All, lane: components.LaneUnassigned, dtype: components.Float32, fn: e.sym(g.CompText(c))})
+		f.lastCtl = row + 1
+	}
+	l.count(x.op, Lowered, "")
+}
+
+// dearest returns the branch of a conditional that Graph.Totals counts.
+func (l *lowerer) dearest(op components.OpID) int {
+	best := 0
+	var most components.Totals
+	for k, c := range l.g.Calls(op) {
+		t := l.compTotals(c.Comp)
+		if k == 0 || t.FLOPs > most.FLOPs || t.FLOPs == most.FLOPs && t.CollectiveBytes > most.CollectiveBytes {
+			best, most = k, t
+		}
+	}
+	return best
+}
+
+// compTotals is Totals of one computation as if it were the entry.
+func (l *lowerer) compTotals(c components.CompID) components.Totals {
+	g := *l.g
+	g.Entry = c
+	return g.Totals(l.opt.DefaultTrip)
+}
+
+// host lowers transfers to and from the host and other programs.
+func (f *fn) host(i int32) {
+	x := &f.flats[i]
+	f.argsInHBM(x.args)
+	f.fresh(x)
+	e := &f.l.e
+	var bytes int64
+	for _, a := range x.args {
+		if !f.values[a.v].konst {
+			bytes = components.AddSize(bytes, f.values[a.v].total)
+		}
+	}
+	op, eng, lane := components.OpcodeCollectiveSend, components.Pool, f.l.streams[0]
+	flags := components.FlagCollective
+	switch x.kind {
+	case components.OpRecv:
+		op, bytes = components.OpcodeCollectiveRecv, 0
+		for _, o := range x.outs {
+			if f.values[o.v].def == i {
+				bytes = components.AddSize(bytes, f.values[o.v].total)
+			}
+		}
+	case components.OpInfeed, components.OpOutfeed:
+		op, eng, lane, flags = components.OpcodeDMACopy, components.DMA, components.LaneDMA, components.FlagSrcDRAM|components.FlagDstDRAM
+		for _, o := range x.outs {
+			bytes = components.AddSize(bytes, f.values[o.v].total)
+		}
+	}
+	f.whole(x)
+	e.add(ins{op: op, eng: eng, lane: lane, flags: flags, elems: ceilDiv(bytes, f.l.arr.parts), parts: f.l.arr.parts, dtype: components.Uint8, bytes: bytes, rowLen: bytes,
+		fn: e.sym(x.kind.String())})
+	f.l.count(x.op, Lowered, "")
+}
+
+// whole says that the instruction being made reads all operands and writes
+// all results of x, in device memory.
+func (f *fn) whole(x *flat) {
+	e := &f.l.e
+	d := components.Uint8
+	for _, a := range x.args {
+		if r := f.hbmOf(a.v); r != nil {
+			e.read(r, 0, len(r.tiles))
+			f.operand(components.RoleIn, r, 0, r.bytes, 1, d)
+		}
+	}
+	for _, o := range x.outs {
+		if v := &f.values[o.v]; v.hbm != nil && v.def == x.me {
+			e.write(v.hbm, 0, len(v.hbm.tiles))
+			f.operand(components.RoleOut, v.hbm, 0, v.hbm.bytes, 1, d)
+		}
+	}
+}
+
+// collective lowers a collective as one CollectiveCompute on a stream, which
+// is chosen by channel and replica groups. Its bytes are what one device puts
+// in; what the algorithm moves is the cost model's.
+func (f *fn) collective(i int32) {
+	x := &f.flats[i]
+	g := f.l.g
+	in, _ := g.CollectiveBytes(x.op)
+	f.argsInHBM(x.args)
+	f.fresh(x)
+	e := &f.l.e
+	f.whole(x)
+	size := int64(0)
+	h := fnv.New32a()
+	if ch, ok := g.Int(x.op, components.AttrChannelID); ok {
+		h.Write(strconv.AppendInt(nil, ch, 10))
+	}
+	if r, ok := g.ReplicaGroups(x.op); ok {
+		size = r.Size()
+		for _, d := range r.AppendGroup(nil, 0) {
+			h.Write(strconv.AppendInt(nil, d, 10))
+		}
+	}
+	if p := g.Ints(x.op, components.AttrSourceTargetPairs); len(p) > 0 {
+		size = 2
+	}
+	if size == 0 {
+		size = max(g.Replicas, 1) * max(g.Partitions, 1)
+	}
+	lane := f.l.streams[int(h.Sum32())%len(f.l.streams)]
+	d := components.Float32
+	if len(x.args) > 0 {
+		d = f.values[x.args[0].v].dtype
+	}
+	e.add(ins{op: components.OpcodeCollectiveCompute, eng: components.Pool, lane: lane, flags: components.FlagCollective | components.FlagSrcDRAM | components.FlagDstDRAM,
+		elems: ceilDiv(in, f.l.arr.parts*int64(max(d.Size(), 1))), parts: f.l.arr.parts, dtype: d, bytes: in, rowLen: in, fn: e.sym(collectiveName(x.kind) + " " + strconv.FormatInt(size, 10))})
+	f.ccBytes = components.AddSize(f.ccBytes, in)
+	f.ccs++
+	f.l.count(x.op, Lowered, "")
+}
+
+// collectiveName is the kind of a collective without the start of a pair.
+func collectiveName(k components.OpKind) string {
+	switch k {
+	case components.OpAllGatherStart:
+		return components.OpAllGather.String()
+	case components.OpAllReduceStart:
+		return components.OpAllReduce.String()
+	case components.OpCollectivePermuteStart:
+		return components.OpCollectivePermute.String()
+	}
+	return k.String()
+}

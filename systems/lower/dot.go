@@ -1,0 +1,494 @@
+package lower
+
+import (
+	"slices"
+
+	"perfsim/components"
+)
+
+// side is one operand of a matrix product: rows are the contracted dimension,
+// columns the free one.
+type side struct {
+	v     int32
+	cols  int64 // of the whole operand, for one batch
+	batch int64
+	k     int64
+	chip  *region // whole operand on chip
+	ring  *region // chunks that are streamed
+	panel *region // the columns of one block, all rows
+	turns int64   // uses of the ring so far
+}
+
+// dotKernel lowers Batch products of a K×M by a K×N matrix.
+//
+// The contracted dimension lies on the partitions of both operands. The
+// stationary operand is cut into blocks of up to four tiles of statM columns
+// that stay on chip while the moving one streams past, movN columns at a time
+// and chunkK tiles of K in one transfer. A sum takes one PSUM bank; four
+// banks work while the other four are emptied by Activation and DVE in turn.
+func (f *fn) dotKernel(i int32, z components.DotSize) {
+	x := &f.flats[i]
+	g := f.l.g
+	dd := g.Dot(x.op)
+	f.kern++
+	if z.Batch == 0 || z.M == 0 || z.N == 0 {
+		f.noWork(x)
+		return
+	}
+	l := f.operandOf(x.args[0], dd.LHSContract)
+	r := f.operandOf(x.args[1], dd.RHSContract)
+	f.flats[i].args[0].minor, f.flats[i].args[1].minor = -1, -1
+	f.product(i, l, r, z, x.outs[0].v)
+}
+
+// noWork makes the results of an operator that computes nothing.
+func (f *fn) noWork(x *flat) {
+	for _, o := range x.outs {
+		v := &f.values[o.v]
+		v.hbm = f.hbmRegion(v, f.outMem(o.v), 1, f.valueName(o.v))
+	}
+	f.l.count(x.op, Free, "")
+}
+
+// operandOf returns the value that has the contracted dimension on the
+// partitions: the operand itself, or a copy with rows and columns exchanged.
+func (f *fn) operandOf(a ref, contract []int64) int32 {
+	x := &f.values[a.v]
+	x.lastOn = f.kern
+	if x.weight || x.konst || len(contract) == 0 {
+		return a.v
+	}
+	t := &f.l.g.Shapes
+	dims := t.Dims(a.shape)
+	minor := int64(len(dims) - 1)
+	if a.minor >= 0 {
+		minor = int64(a.minor)
+	} else if mm := t.MinorToMajor(a.shape, nil); len(mm) > 0 {
+		minor = mm[0]
+	}
+	if !slices.Contains(contract, minor) {
+		return a.v
+	}
+	k := int64(1)
+	for _, d := range contract {
+		if d < int64(len(dims)) && dims[d] > 0 {
+			k *= dims[d]
+		}
+	}
+	if k >= x.elems || k <= 1 {
+		return a.v // a vector lies as it is wanted
+	}
+	return f.turnedCopy(a.v, k)
+}
+
+// turnedCopy returns a copy of v, whose rows have k elements, with rows and
+// columns exchanged: 128×128 blocks go through the PE into PSUM, four blocks
+// at a time from there to SBUF.
+func (f *fn) turnedCopy(v int32, k int64) int32 {
+	if t := f.values[v].turned; t >= 0 && f.values[t].free > 0 {
+		f.values[t].lastOn = f.kern
+		return t
+	}
+	a := f.l.arr
+	src := f.values[v]
+	out := f.newValueLike(v)
+	rows := max(src.elems/k, 1)
+	y := &f.values[out]
+	y.users = src.users
+	y.lastOn = f.kern
+	f.values[v].turned = out
+	y.parts, y.free = min(k, a.parts), ceilDiv(k, a.parts)*rows
+
+	perGroup := max(min(a.bankBytes/max(src.size, 4)/a.parts, 8), 1) // blocks that one bank takes
+	across := ceilDiv(rows, a.parts)
+	down := ceilDiv(k, a.parts)
+	groups := ceilDiv(down, perGroup)
+	n := across * groups
+	var in *region
+	if src.chip == nil {
+		in = f.must(f.l.opt.Buffers, perGroup*a.parts*src.size)
+	}
+	tile := perGroup * a.parts * src.size
+	var home *region
+	if n*tile <= a.sbuf/shareOfSBUF {
+		if home = f.alloc(int(n), tile); home != nil {
+			f.values[out].chip = home
+			f.resident = append(f.resident, out)
+		}
+	}
+	var ring *region
+	if home == nil {
+		ring = f.must(f.l.opt.Buffers+1, tile)
+		y = &f.values[out]
+		y.hbm = f.hbmRegion(y, components.MemDRAM, n, f.valueName(v)+".turned")
+	}
+	e := &f.l.e
+	f.l.e.loop(n, func(t int64) {
+		parts := a.parts
+		cols := perGroup * a.parts
+		if t == n-1 {
+			parts = rows - (across-1)*a.parts
+			cols = k - (groups-1)*perGroup*a.parts
+		}
+		blocks := ceilDiv(cols, a.parts)
+		if in != nil {
+			f.load(v, in, int(t)%len(in.tiles), t, n, share(src.total, t, n), parts, cols)
+		}
+		bank := f.nextBank()
+		for b := range blocks {
+			m := min(a.parts, cols-b*a.parts)
+			if in != nil {
+				s := int(t) % len(in.tiles)
+				e.read(in, s, s+1)
+				f.operand(components.RoleIn, in, int64(s)*in.tileBytes+b*a.parts*src.size, m, parts, src.dtype)
+			} else {
+				t0, t1 := src.chip.span(t, t+1, n)
+				e.read(src.chip, t0, t1)
+				f.operand(components.RoleIn, src.chip, int64(t0)*src.chip.tileBytes, m, parts, src.dtype)
+			}
+			if b == 0 {
+				f.bankWrite(bank)
+			} else {
+				e.more(f.psum, bank)
+			}
+			f.operand(components.RoleOut, f.psum, int64(bank)*f.psum.tileBytes+b*parts*4, parts, m, components.Float32)
+			f.matmul(parts, m, parts, src.dtype, true, true, components.FlagTranspose, bank)
+			f.helper = components.AddSize(f.helper, components.MulSize(2*parts*parts*m, e.mult))
+		}
+		to, slot := home, int(t)
+		if to == nil {
+			to, slot = ring, int(t)%len(ring.tiles)
+		}
+		f.evictBank(bank, to, slot, blocks*parts, min(a.parts, cols), src.dtype, "copy")
+		if ring != nil {
+			f.l.e.later(f.l.opt.Buffers, func() {
+				f.store(out, ring, int64(slot), int64(slot+1), t, n, share(src.total, t, n), min(a.parts, k), blocks*parts, 0)
+			})
+		}
+	})
+	f.l.e.drain()
+	if in != nil {
+		f.sb.release(in)
+	}
+	if ring != nil {
+		f.sb.release(ring)
+	}
+	return out
+}
+
+func (f *fn) newValueLike(v int32) int32 {
+	x := f.values[v]
+	x.users, x.hbm, x.chip, x.base, x.turned, x.param, x.out = nil, nil, nil, -1, -1, -1, false
+	f.values = append(f.values, x)
+	return int32(len(f.values) - 1)
+}
+
+// product emits the loops of a matrix product of values sv and mv.
+func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
+	a := f.l.arr
+	x := &f.flats[i]
+	f.name(x.op)
+	s := side{v: lv, cols: z.M, batch: z.Batch, k: z.K}
+	m := side{v: rv, cols: z.N, batch: z.Batch, k: z.K}
+	// The operand with fewer instructions moves.
+	if ceilDiv(z.N, a.statM)*ceilDiv(z.M, a.movN) < ceilDiv(z.M, a.statM)*ceilDiv(z.N, a.movN) {
+		s, m = m, s
+	}
+	kt := ceilDiv(z.K, a.parts)
+	p := prod{f: f, s: &s, m: &m, kt: kt, z: z, out: out, dtype: f.values[lv].dtype}
+	if f.values[rv].dtype.Size() > p.dtype.Size() {
+		p.dtype = f.values[rv].dtype
+	}
+	for _, o := range []*side{&s, &m} {
+		o.chip = f.values[o.v].chip
+		f.values[o.v].lastOn = f.kern
+	}
+	half := max(len(f.psum.tiles)/2, 1)
+	sizeS, sizeM := f.values[s.v].size, f.values[m.v].size
+	p.bm = min(a.statM*int64(half), ceilDiv(s.cols, a.statM)*a.statM)
+	// The block of the stationary operand stays: at most half of SBUF.
+	for s.chip == nil && p.bm > a.statM && kt*p.bm*sizeS > a.sbuf*2/5 {
+		p.bm -= a.statM
+	}
+	blocks := ceilDiv(s.cols, p.bm) * z.Batch
+	p.kc = min(kt, chunkK)
+	for p.kc > 1 && p.kc*min(a.movN, m.cols)*sizeM > 2*a.tile {
+		p.kc--
+	}
+	chunks := ceilDiv(kt, p.kc)
+	stream := kt*p.bm*sizeS > a.sbuf*2/5
+	if s.chip == nil {
+		if stream {
+			s.ring = f.must(2*f.l.opt.Buffers, p.kc*p.bm*sizeS)
+		} else {
+			n := int64(1)
+			if blocks > 1 && 2*kt*p.bm*sizeS <= a.sbuf*2/5 {
+				n = 2
+			}
+			s.panel = f.must(int(n*chunks), p.kc*p.bm*sizeS)
+		}
+	}
+	if m.chip == nil {
+		whole := m.batch * kt * m.cols * sizeM
+		if ceilDiv(s.cols, p.bm) > 1 && whole <= a.sbuf/shareOfSBUF {
+			p.fetch(&m) // read again for every block: it stays
+		} else {
+			w := min(a.movN, m.cols)
+			n := 2 * f.l.opt.Buffers
+			if int64(n) < chunks+1 && (chunks+1)*p.kc*w*sizeM <= a.sbuf/8 {
+				n = int(chunks + 1)
+			}
+			m.ring = f.must(n, p.kc*w*sizeM)
+		}
+	}
+	p.results()
+	// Full blocks of columns, then the ragged one.
+	for b0, bw := range cuts(s.cols, p.bm) {
+		p.blocks(b0*p.bm, bw.n, bw.w)
+	}
+	f.l.e.drain()
+	for _, r := range []*region{s.ring, s.panel, m.ring, p.ring, p.scrap} {
+		if r != nil {
+			f.sb.release(r)
+		}
+	}
+	f.forget(x.args)
+	for _, v := range []int32{lv, rv} {
+		f.forgetValue(v)
+	}
+	f.forgetValue(out)
+	f.l.count(x.op, Lowered, "")
+}
+
+// cut is n pieces of width w.
+type cut struct{ n, w int64 }
+
+// cuts yields full pieces of a length and the ragged rest, with the number of
+// pieces before them.
+func cuts(total, width int64) func(func(int64, cut) bool) {
+	return func(yield func(int64, cut) bool) {
+		full := total / width
+		if full > 0 && !yield(0, cut{full, width}) {
+			return
+		}
+		if rest := total % width; rest > 0 {
+			yield(full, cut{1, rest})
+		}
+	}
+}
+
+// prod is a matrix product being emitted.
+type prod struct {
+	f      *fn
+	s, m   *side
+	kt, kc int64 // tiles of the contracted dimension, and of one transfer
+	bm     int64 // columns of a stationary block
+	z      components.DotSize
+	out    int32
+	dtype  components.DType
+	keep   *region // the result on chip
+	ring   *region // or its rotating tiles
+	saved  bool
+	scrap  *region
+	tiles  int64 // result tiles made
+	panels int64
+	nw     int64
+	mt, nt int64
+	depth  int // stores held back
+}
+
+// fetch brings the whole moving operand on chip.
+func (p *prod) fetch(o *side) {
+	f := p.f
+	x := &f.values[o.v]
+	n := o.batch * ceilDiv(p.kt, p.kc)
+	tile := p.kc * o.cols * x.size
+	r := f.must(int(n), tile)
+	if int64(len(r.tiles)) < n {
+		n = int64(len(r.tiles))
+	}
+	v := o.v
+	f.l.e.loop(n, func(t int64) {
+		f.load(v, r, int(t), t, n, share(f.values[v].total, t, n), min(f.l.arr.parts, o.k), p.kc*o.cols)
+	})
+	o.chip = r
+	if f.usedLater(o.v) {
+		x.chip, x.parts, x.free = r, min(f.l.arr.parts, o.k), p.kt*o.cols*o.batch
+		f.resident = append(f.resident, o.v)
+	} else {
+		p.scrap = r
+	}
+}
+
+// results decides where the result goes.
+func (p *prod) results() {
+	f := p.f
+	a := f.l.arr
+	x := &f.values[p.out]
+	p.nw = min(a.movN, p.m.cols)
+	p.depth = f.l.opt.Buffers
+	p.mt, p.nt = ceilDiv(p.s.cols, a.statM), ceilDiv(p.m.cols, p.nw)
+	n := p.z.Batch * p.mt * p.nt
+	tile := p.nw * x.size
+	x.parts, x.free = min(a.statM, p.s.cols), n*p.nw
+	x.lastOn = f.kern
+	if n < 1<<24 {
+		p.keep = f.keep(p.out, int(n), tile)
+	}
+	if p.keep == nil || f.needsHBM(p.out) {
+		x.hbm = f.hbmRegion(x, f.outMem(p.out), n, f.valueName(p.out))
+		p.saved = true
+		if p.keep == nil {
+			p.ring = f.must(int(ceilDiv(p.bm, a.statM))*f.l.opt.Buffers+1, tile)
+			p.depth = len(p.ring.tiles) - 1
+		}
+	}
+}
+
+// blocks emits n stationary blocks of width w for every batch, the first of
+// which starts at column at.
+func (p *prod) blocks(at, n, w int64) {
+	f := p.f
+	e := &f.l.e
+	total := n * p.z.Batch
+	p.each(total, func(t int64) {
+		b, c := t/n, at+t%n*p.bm
+		base := 0
+		if p.s.panel != nil {
+			chunks := int(ceilDiv(p.kt, p.kc))
+			base = int(p.panels) % (len(p.s.panel.tiles) / chunks) * chunks
+			p.panels++
+			for q := range int64(chunks) {
+				p.loadChunk(p.s, p.s.panel, base+int(q), b, q, w)
+			}
+		}
+		for n0, nw := range cuts(p.m.cols, p.nw) {
+			e.loop(nw.n, func(j int64) { p.tile(b, c, w, (n0+j)*p.nw, nw.w, base) })
+		}
+	})
+}
+
+// each is a loop whose iterations are long: one written out before the loop
+// fills the pipeline.
+func (p *prod) each(n int64, body func(t int64)) {
+	e := &p.f.l.e
+	if !e.opt.Compress || n <= 4 {
+		for t := int64(0); t < n && e.err == nil; t++ {
+			body(t)
+		}
+		return
+	}
+	if inner := ceilDiv(p.m.cols, p.nw); inner*ceilDiv(p.kt, 1)*ceilDiv(p.bm, p.f.l.arr.statM) < 64 {
+		e.loop(n, body)
+		return
+	}
+	body(0)
+	e.drain()
+	e.openLoop(n - 2)
+	body(1)
+	e.drain()
+	e.closeLoop()
+	body(n - 1)
+}
+
+// rows returns the rows of tile k of the contracted dimension.
+func (p *prod) rows(k int64) int64 {
+	return min(p.f.l.arr.parts, p.s.k-k*p.f.l.arr.parts)
+}
+
+// loadChunk loads chunk q of the rows, w columns, of batch b of an operand.
+func (p *prod) loadChunk(o *side, to *region, slot int, b, q, w int64) {
+	f := p.f
+	a := f.l.arr
+	k0 := q * p.kc * a.parts
+	rows := min(p.kc*a.parts, o.k-k0)
+	size := f.values[o.v].size
+	kk := ceilDiv(rows, a.parts)
+	// The part of the operand in device memory, for dependencies: rows of one
+	// batch.
+	i, n := b*ceilDiv(p.kt, p.kc)+q, o.batch*ceilDiv(p.kt, p.kc)
+	f.load(o.v, to, slot, i, n, rows*w*size, min(a.parts, rows), kk*w)
+}
+
+// operandAt says that a matmul reads columns c to c+w of tile k of a side.
+// In a ring or panel the columns start off columns into the block's width.
+func (p *prod) operandAt(o *side, r *region, slot int, b, k, c, w, off, width int64) {
+	f := p.f
+	e := &f.l.e
+	d := f.values[o.v].dtype
+	if r != nil {
+		e.read(r, slot, slot+1)
+		f.operand(components.RoleIn, r, int64(slot)*r.tileBytes+(k%p.kc*width+off)*f.values[o.v].size, w, p.rows(k), d)
+		return
+	}
+	row := b*p.kt + k
+	t0, t1 := o.chip.span(row*o.cols+c, row*o.cols+c+w, o.batch*p.kt*o.cols)
+	e.read(o.chip, t0, t1)
+	f.operand(components.RoleIn, o.chip, int64(t0)*o.chip.tileBytes, w, p.rows(k), d)
+}
+
+// tile emits the result tiles of one stationary block and nw moving columns.
+func (p *prod) tile(b, c, w, n0, nw int64, base int) {
+	f := p.f
+	e := &f.l.e
+	a := f.l.arr
+	var banks [16]int
+	mt := ceilDiv(w, a.statM)
+	for j := range mt {
+		banks[j] = f.nextBank()
+	}
+	for q := range ceilDiv(p.kt, p.kc) {
+		slotM, slotS := 0, base+int(q)
+		if p.m.ring != nil {
+			slotM = int(p.m.turns) % len(p.m.ring.tiles)
+			p.m.turns++
+			p.loadChunk(p.m, p.m.ring, slotM, b, q, nw)
+		}
+		if p.s.ring != nil {
+			slotS = int(p.s.turns) % len(p.s.ring.tiles)
+			p.s.turns++
+			p.loadChunk(p.s, p.s.ring, slotS, b, q, w)
+		}
+		sr := p.s.panel
+		if p.s.ring != nil {
+			sr = p.s.ring
+		}
+		for j := range mt {
+			mw := min(a.statM, w-j*a.statM)
+			for k := q * p.kc; k < min((q+1)*p.kc, p.kt); k++ {
+				p.operandAt(p.s, sr, slotS, b, k, c+j*a.statM, mw, j*a.statM, w)
+				p.operandAt(p.m, p.m.ring, slotM, b, k, n0, nw, 0, nw)
+				if k == 0 {
+					f.bankWrite(banks[j])
+				} else {
+					e.more(f.psum, banks[j])
+				}
+				f.operand(components.RoleOut, f.psum, int64(banks[j])*f.psum.tileBytes, nw, mw, components.Float32)
+				f.matmul(p.rows(k), mw, nw, p.dtype, k == 0, k == p.kt-1, 0, banks[j])
+				f.flops = components.AddSize(f.flops, components.MulSize(2*p.rows(k)*mw*nw, e.mult))
+			}
+		}
+	}
+	for j := range mt {
+		p.finish(b, c/a.statM+j, n0/p.nw, min(a.statM, w-j*a.statM), nw, banks[j])
+	}
+}
+
+// finish takes a finished sum from its bank to the result.
+func (p *prod) finish(b, mi, ni, mw, nw int64, bank int) {
+	f := p.f
+	x := &f.values[p.out]
+	idx := (b*p.mt+mi)*p.nt + ni
+	to, slot := p.keep, int(idx)
+	if to == nil {
+		to, slot = p.ring, int(p.tiles)%len(p.ring.tiles)
+		p.tiles++
+	}
+	f.evictBank(bank, to, slot, nw, mw, x.dtype, "copy")
+	if p.saved {
+		total := p.z.Batch * p.mt * p.nt
+		bytes := mw * nw * x.size
+		v := p.out
+		f.l.e.later(p.depth, func() { f.store(v, to, int64(slot), int64(slot+1), idx, total, bytes, mw, nw, 0) })
+	}
+}

@@ -1,0 +1,447 @@
+package lower
+
+import (
+	"slices"
+
+	"perfsim/components"
+)
+
+// ref is an array as an operator sees it: a value and the shape it is read
+// in. Reshapes, bitcasts and transposes that only matrix products read give
+// new references to one value.
+type ref struct {
+	v     int32
+	shape components.ShapeID
+	minor int8 // dimension that lies contiguous in memory, -1 for the last
+}
+
+// value is an array of a function.
+type value struct {
+	elems, total int64 // elements, bytes in memory
+	dtype        components.DType
+	size         int64 // bytes of one element on chip
+	double       bool
+	konst        bool // a scalar, or a constant that instructions hold themselves
+	weight       bool // a parameter or constant: laid out in memory as its first user likes it
+	param        int32
+	out          bool // part of the function's result
+	users        []int32
+	def          int32 // flat operator, -1 for parameters
+
+	hbm    *region // in device memory, nil where it is not
+	base   int32   // the value whose device memory this one is part of, -1
+	chip   *region // in SBUF, nil where it is not
+	free   int64   // elements per partition on chip
+	parts  int64   // partitions on chip
+	lastOn int     // last kernel that touched it, for eviction
+	turned int32   // the value with rows and columns exchanged, -1 where nobody has made it
+	dead   bool
+}
+
+// flat is one operator of a function after fusions and small calls are laid
+// out.
+type flat struct {
+	op    components.OpID
+	kind  components.OpKind
+	group int32 // fusion it belongs to, 0 for none
+	args  []ref
+	outs  []ref
+	after []int32 // control predecessors, as flat operators
+	rows  [2]uint32
+	me    int32
+}
+
+// fn is one function while it is being lowered.
+type fn struct {
+	l      *lowerer
+	comp   components.CompID
+	values []value
+	flats  []flat
+	result []ref
+	params []ref
+	groups int32
+
+	sb       *sbuf
+	psum     *region
+	bank     int
+	kern     int // number of the kernel
+	busy     [numSlots]int64
+	resident []int32 // values that may be on chip
+	flops, helper,
+	paramBytes, outBytes, ccBytes, ccs,
+	loads, stores, copies, spills int64
+	loaded    map[int32]int64
+	scalars   map[int32]float64 // values of scalar constants
+	dramBytes int64
+	cur       int32 // flat operator being lowered
+	lastCtl   uint32
+}
+
+type env map[components.OpID][]ref
+
+// leaves appends the array shapes of s in order.
+func (l *lowerer) leaves(s components.ShapeID, dst []components.ShapeID) []components.ShapeID {
+	t := &l.g.Shapes
+	switch t.Elem(s) {
+	case components.ElemTuple, components.ElemBuffer:
+		for _, m := range t.Tuple(s) {
+			dst = l.leaves(m, dst)
+		}
+		return dst
+	}
+	return append(dst, s)
+}
+
+func (l *lowerer) numLeaves(s components.ShapeID) int {
+	t := &l.g.Shapes
+	if e := t.Elem(s); e != components.ElemTuple && e != components.ElemBuffer {
+		return 1
+	}
+	n := 0
+	for _, m := range t.Tuple(s) {
+		n += l.numLeaves(m)
+	}
+	return n
+}
+
+// part returns the leaves of an operand: of all leaves of the producer those
+// that its tuple-index chain leads to.
+func (l *lowerer) part(all []ref, s components.ShapeID, path []int64) []ref {
+	for _, i := range path {
+		elems := l.g.Shapes.Tuple(s)
+		if i < 0 || i >= int64(len(elems)) {
+			return nil
+		}
+		lo := 0
+		for _, m := range elems[:i] {
+			lo += l.numLeaves(m)
+		}
+		s = elems[i]
+		hi := lo + l.numLeaves(s)
+		if hi > len(all) {
+			return nil
+		}
+		all = all[lo:hi]
+	}
+	return all
+}
+
+func (f *fn) newValue(s components.ShapeID, def int32) ref {
+	t := &f.l.g.Shapes
+	d, double := dtypeOf(t.Elem(s))
+	v := value{elems: t.Count(s), total: t.Bytes(s), dtype: d, size: int64(d.Size()), double: double, param: -1, base: -1, turned: -1, def: def}
+	if double {
+		v.size *= 2
+	}
+	f.values = append(f.values, v)
+	return ref{int32(len(f.values) - 1), s, -1}
+}
+
+// flatten lays out computation c with its parameters bound.
+func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int) []ref {
+	g, l := f.l.g, f.l
+	e := env{}
+	at := map[components.OpID]int32{}
+	for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
+		kind := g.Ops.Kind[op]
+		var args []ref
+		first := func(i int) []ref {
+			o := g.Operands(op)[i]
+			return l.part(e[o.Op], g.Ops.Shape[o.Op], g.Path(o.Path))
+		}
+		if kind != components.OpParameter {
+			for i := range g.Operands(op) {
+				args = append(args, first(i)...)
+			}
+		}
+		shape := g.Ops.Shape[op]
+		switch kind {
+		case components.OpParameter:
+			if i := int(g.Ops.Index[op]); i < len(params) {
+				e[op] = params[i]
+			}
+			l.count(op, Free, "")
+			continue
+		case components.OpTuple, components.OpOptBarrier, components.OpDomain, components.OpCopyDone, components.OpAsyncUpdate:
+			if kind == components.OpCopyDone {
+				args = first(0)[:1]
+			}
+			e[op] = args
+			l.count(op, Free, "")
+			continue
+		case components.OpAddDependency:
+			e[op] = first(0)
+			l.count(op, Free, "")
+			continue
+		case components.OpGetTupleElement:
+			o := g.Operands(op)[0]
+			e[op] = l.part(first(0), g.OperandShape(o), []int64{int64(g.Ops.Index[op])})
+			l.count(op, Free, "")
+			continue
+		case components.OpBitcast, components.OpReshape, components.OpDynamicReshape:
+			if r, ok := f.recast(args, shape, kind); ok {
+				e[op] = r
+				l.count(op, Free, "")
+				continue
+			}
+		case components.OpTranspose:
+			if f.onlyProducts(c, op) && len(args) == 1 {
+				r := args[0]
+				r.minor = f.permutedMinor(op, r)
+				r.shape = shape
+				e[op] = []ref{r}
+				l.count(op, Free, "")
+				continue
+			}
+		case components.OpConstant, components.OpPartitionId, components.OpReplicaId, components.OpAfterAll, components.OpGetDimensionSize:
+			var outs []ref
+			for _, s := range l.leaves(shape, nil) {
+				r := f.newValue(s, -1)
+				v := &f.values[r.v]
+				v.weight = true
+				v.konst = v.elems <= 1 || kind != components.OpConstant
+				if n, ok := g.Int(op, components.AttrConstInt); ok {
+					f.scalars[r.v] = float64(n)
+				} else if x, ok := g.Float(op); ok {
+					f.scalars[r.v] = x
+				}
+				outs = append(outs, r)
+			}
+			e[op] = outs
+			l.count(op, Free, "")
+			continue
+		case components.OpFusion:
+			if depth < maxDepth {
+				var ps [][]ref
+				for i := range g.Operands(op) {
+					ps = append(ps, first(i))
+				}
+				f.groups++
+				in := f.groups
+				if group != 0 {
+					in = group
+				}
+				n := len(f.flats)
+				e[op] = f.flatten(g.Called(op, components.RoleCalls), ps, in, depth+1)
+				f.control(c, op, n, at)
+				l.count(op, Lowered, "")
+				continue
+			}
+		case components.OpAsyncStart:
+			if comp := g.Called(op, components.RoleCalls); comp != components.NoComp && depth < maxDepth {
+				var ps [][]ref
+				for i := range g.Operands(op) {
+					ps = append(ps, first(i))
+				}
+				n := len(f.flats)
+				res := f.flatten(comp, ps, group, depth+1)
+				f.control(c, op, n, at)
+				// The value of an async-start is (operands, results, …).
+				e[op] = append(append([]ref(nil), args...), res...)
+				f.async(op, res)
+				l.count(op, Lowered, "")
+				continue
+			}
+		case components.OpAsyncDone:
+			o := g.Operands(op)[0].Op
+			for g.Ops.Kind[o] == components.OpAsyncUpdate {
+				o = g.Operands(o)[0].Op
+			}
+			if res, ok := f.l.asyncRefs[asyncKey{f, o}]; ok {
+				e[op] = res
+			} else {
+				e[op] = f.tail(args, shape)
+			}
+			l.count(op, Free, "")
+			continue
+		case components.OpAllGatherDone, components.OpAllReduceDone, components.OpCollectivePermuteDone, components.OpSendDone, components.OpRecvDone:
+			e[op] = f.tail(args, shape)
+			l.count(op, Free, "")
+			continue
+		case components.OpCall:
+			callee := g.Called(op, components.RoleToApply)
+			if depth < maxDepth && l.small(callee) {
+				var ps [][]ref
+				for i := range g.Operands(op) {
+					ps = append(ps, first(i))
+				}
+				n := len(f.flats)
+				e[op] = f.flatten(callee, ps, group, depth+1)
+				f.control(c, op, n, at)
+				l.count(op, Lowered, "")
+				continue
+			}
+		}
+		me := int32(len(f.flats))
+		x := flat{op: op, kind: kind, group: group, args: args, me: me}
+		for _, s := range l.leaves(shape, nil) {
+			x.outs = append(x.outs, f.newValue(s, me))
+		}
+		f.aliasOuts(&x)
+		for _, p := range g.Control(op) {
+			if q, ok := at[p]; ok {
+				x.after = append(x.after, q)
+			}
+		}
+		f.flats = append(f.flats, x)
+		at[op] = me
+		e[op] = x.outs
+	}
+	return e[g.Comps.Root[c]]
+}
+
+// maxDepth bounds how deep fusions and calls are laid out in one another.
+const maxDepth = 64
+
+// control gives the control predecessors of a laid-out operator to its first
+// flat operator and makes its last one stand for it.
+func (f *fn) control(c components.CompID, op components.OpID, first int, at map[components.OpID]int32) {
+	if len(f.flats) == first {
+		return
+	}
+	for _, p := range f.l.g.Control(op) {
+		if q, ok := at[p]; ok {
+			f.flats[first].after = append(f.flats[first].after, q)
+		}
+	}
+	at[op] = int32(len(f.flats) - 1)
+}
+
+type asyncKey struct {
+	f  *fn
+	op components.OpID
+}
+
+func (f *fn) async(op components.OpID, res []ref) { f.l.asyncRefs[asyncKey{f, op}] = res }
+
+// tail returns the leaves of a done half: the last ones of the start half
+// that fit the shape, which stand behind the operands.
+func (f *fn) tail(args []ref, shape components.ShapeID) []ref {
+	want := f.l.leaves(shape, nil)
+	for lo := 0; lo+len(want) <= len(args); lo++ {
+		// The results come after the operands: prefer the last place that fits.
+		at := len(args) - len(want) - lo
+		ok := true
+		for i, s := range want {
+			ok = ok && f.l.g.Shapes.SameArray(args[at+i].shape, s)
+		}
+		if ok {
+			return args[at : at+len(want)]
+		}
+	}
+	var out []ref
+	for _, s := range want {
+		r := f.newValue(s, -1)
+		f.values[r.v].konst = true
+		out = append(out, r)
+	}
+	return out
+}
+
+// recast gives args another shape without moving anything.
+func (f *fn) recast(args []ref, shape components.ShapeID, kind components.OpKind) ([]ref, bool) {
+	t := &f.l.g.Shapes
+	if len(args) != 1 || t.IsTuple(shape) || t.Bytes(args[0].shape) != t.Bytes(shape) {
+		return nil, false
+	}
+	r := args[0]
+	// A transposed view keeps its contiguous dimension only where that
+	// dimension is still there; else it counts as laid out for its reader.
+	if r.minor >= 0 {
+		n := t.Dims(r.shape)[r.minor]
+		r.minor = -1
+		for i, d := range t.Dims(shape) {
+			if d == n {
+				r.minor = int8(i)
+				break
+			}
+		}
+	}
+	if kind == components.OpBitcast && r.minor < 0 {
+		if mm := t.MinorToMajor(shape, nil); len(mm) > 0 && int(mm[0]) != len(mm)-1 {
+			r.minor = int8(mm[0])
+		}
+	}
+	r.shape = shape
+	return []ref{r}, true
+}
+
+func (f *fn) permutedMinor(op components.OpID, r ref) int8 {
+	perm := f.l.g.Dims(op)
+	from := int64(r.minor)
+	if from < 0 {
+		from = int64(len(perm) - 1)
+		if mm := f.l.g.Shapes.MinorToMajor(r.shape, nil); len(mm) > 0 {
+			from = mm[0]
+		}
+	}
+	return int8(slices.Index(perm, from))
+}
+
+// onlyProducts tells whether every user of a transpose is a matrix product,
+// perhaps behind reshapes and bitcasts: the product reads it through its
+// access patterns.
+func (f *fn) onlyProducts(c components.CompID, op components.OpID) bool {
+	g := f.l.g
+	if g.Comps.Root[c] == op {
+		return false
+	}
+	users := f.l.usersOf(c)
+	list := users[op-g.Comps.First[c]]
+	if len(list) == 0 {
+		return false
+	}
+	for _, u := range list {
+		switch g.Ops.Kind[u] {
+		case components.OpDot:
+		case components.OpReshape, components.OpBitcast:
+			if !f.onlyProducts(c, u) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// aliasOuts makes the results of operators that work in place part of their
+// operand.
+func (f *fn) aliasOuts(x *flat) {
+	switch x.kind {
+	case components.OpCopyStart, components.OpAllGatherStart, components.OpCollectivePermuteStart:
+		// (destination, source, context) and (operands, results, …): the operand
+		// is handed on.
+		t := &f.l.g.Shapes
+		switch {
+		case x.kind == components.OpCopyStart && len(x.outs) >= 2 && len(x.args) >= 1:
+			x.outs[1] = ref{x.args[0].v, x.outs[1].shape, -1}
+		case len(x.outs) >= 2*len(x.args):
+			for i, a := range x.args {
+				if t.SameArray(a.shape, x.outs[i].shape) {
+					x.outs[i] = ref{a.v, x.outs[i].shape, -1}
+				}
+			}
+		}
+		for i := range x.outs {
+			if v := &f.values[x.outs[i].v]; v.def == int32(len(f.flats)) && v.total <= 8 {
+				v.konst = true // a context word
+			}
+		}
+	}
+}
+
+// countUsers fills the list of users of every value.
+func (f *fn) countUsers() {
+	for i := range f.flats {
+		for _, a := range f.flats[i].args {
+			v := &f.values[a.v]
+			if n := len(v.users); n == 0 || v.users[n-1] != int32(i) {
+				v.users = append(v.users, int32(i))
+			}
+		}
+	}
+	for _, r := range f.result {
+		f.values[r.v].out = true
+	}
+}

@@ -1,0 +1,240 @@
+package lower
+
+import (
+	"perfsim/components"
+)
+
+// lower makes the instructions of the function.
+func (f *fn) lower() error {
+	l := f.l
+	g := l.g
+	f.sb = newSBUF(l.arr.sbuf, l.opt.Infinite, func(row uint32) uint16 { return l.e.m.Instr.Lane.At(int(row)) })
+	f.initPSUM()
+	entry := f.comp == g.Entry
+	var params [][]ref
+	invariant := l.invariants(f.comp)
+	for n, op := range g.Params(f.comp, nil) {
+		var leaves []ref
+		for leaf, s := range l.leaves(g.Ops.Shape[op], nil) {
+			r := f.newValue(s, -1)
+			v := &f.values[r.v]
+			v.param = int32(n)
+			v.weight = entry || invariant[leaf]
+			if l.g.Shapes.Elem(s) == components.ElemToken {
+				v.konst = true
+			}
+			v.hbm = f.hbmRegion(v, components.MemInput, 1, g.OpText(op)+"."+itoa(leaf))
+			leaves = append(leaves, r)
+			if entry {
+				f.paramBytes = components.AddSize(f.paramBytes, v.total)
+			}
+		}
+		params = append(params, leaves)
+	}
+	f.result = f.flatten(f.comp, params, 0, 0)
+	f.countUsers()
+	f.weights()
+	if err := f.kernels(); err != nil {
+		return err
+	}
+	f.finishOutputs(entry)
+	return l.e.err
+}
+
+// invariants tells, for the body of a while, which leaves of the state it
+// hands on unchanged.
+func (l *lowerer) invariants(c components.CompID) map[int]bool {
+	g := l.g
+	out := map[int]bool{}
+	ps := g.Params(c, nil)
+	root := g.Comps.Root[c]
+	if len(ps) != 1 || g.Ops.Kind[root] != components.OpTuple {
+		return out
+	}
+	leaf := 0
+	for i, o := range g.Operands(root) {
+		n := l.numLeaves(g.OperandShape(o))
+		p := o.Op
+		if g.Ops.Kind[p] == components.OpGetTupleElement && int(g.Ops.Index[p]) == i && g.Operands(p)[0].Op == ps[0] {
+			for k := range n {
+				out[leaf+k] = true
+			}
+		}
+		leaf += n
+	}
+	return out
+}
+
+// weights spreads the freedom of parameters and constants to be laid out as
+// their user likes to what is only copied, cut, converted or gathered of them.
+func (f *fn) weights() {
+	for i := range f.flats {
+		x := &f.flats[i]
+		switch x.kind {
+		case components.OpConvert, components.OpCopy, components.OpSlice, components.OpDynamicSlice, components.OpReshape, components.OpBitcast, components.OpTranspose,
+			components.OpAllGather, components.OpAllGatherStart, components.OpCopyStart, components.OpConcatenate:
+		default:
+			continue
+		}
+		all := len(x.args) > 0
+		for n, a := range x.args {
+			if n > 0 && x.kind == components.OpDynamicSlice {
+				break
+			}
+			all = all && f.values[a.v].weight
+		}
+		if all {
+			for _, o := range x.outs {
+				f.values[o.v].weight = true
+			}
+		}
+	}
+}
+
+// kernels cuts the flat operators into kernels, in program order.
+func (f *fn) kernels() error {
+	l := f.l
+	var run []int32
+	var space int64
+	colReduced := map[int32]bool{}
+	external := map[int32]bool{}
+	flush := func() {
+		if len(run) > 0 {
+			f.cur = run[0]
+			f.start(run[0])
+			f.mapKernel(run)
+			f.end(run)
+		}
+		run, space = run[:0], 0
+		clear(colReduced)
+		clear(external)
+	}
+	for i := range f.flats {
+		if l.e.err != nil {
+			return l.e.err
+		}
+		if i&255 == 0 {
+			if err := l.ctx.Err(); err != nil {
+				return err
+			}
+			if l.opt.Progress != nil {
+				l.done += 256
+				l.opt.Progress(min(l.done, l.total), l.total)
+			}
+		}
+		x := &f.flats[i]
+		inFusion := x.group != 0
+		if !(mappable(x.kind) || inFusion && moves(x.kind)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
+			flush()
+		}
+		if !(mappable(x.kind) || inFusion && moves(x.kind)) || len(x.outs) == 0 {
+			f.cur = int32(i)
+			f.start(int32(i))
+			f.single(int32(i))
+			f.end([]int32{int32(i)})
+			continue
+		}
+		size := f.spaceOf(x)
+		if len(run) > 0 {
+			head := &f.flats[run[0]]
+			ok := head.group == x.group && (x.group != 0 || l.opt.Group)
+			if ok && x.group == 0 {
+				const tiny = 4096
+				ok = (size == space || size <= tiny || space <= tiny) && len(run) < 64
+			}
+			ok = ok && len(run) < 512
+			fresh := 0
+			for _, a := range x.args {
+				ok = ok && !colReduced[a.v]
+				if !external[a.v] {
+					fresh++
+				}
+			}
+			ok = ok && (x.group != 0 || len(external)+fresh <= 24*2)
+			if !ok {
+				flush()
+			}
+		}
+		run = append(run, int32(i))
+		space = max(space, size)
+		for _, a := range x.args {
+			external[a.v] = true
+		}
+		if x.kind == components.OpReduce && f.overRows(x) {
+			for _, o := range x.outs {
+				colReduced[o.v] = true
+			}
+		} else {
+			for _, a := range x.args {
+				if colReduced[a.v] {
+					for _, o := range x.outs {
+						colReduced[o.v] = true
+					}
+				}
+			}
+		}
+	}
+	flush()
+	return l.e.err
+}
+
+// overRows tells whether a reduce sums over more than the elements of a row.
+func (f *fn) overRows(x *flat) bool {
+	p := &pass{f: f, space: f.spaceOf(x), parts: f.l.arr.parts}
+	o := mapOp{x: x}
+	p.reduction(&o)
+	return o.rows || o.full
+}
+
+func (f *fn) spaceOf(x *flat) int64 {
+	var n int64
+	for _, o := range x.outs {
+		n = max(n, f.values[o.v].elems)
+	}
+	if x.kind == components.OpReduce {
+		for _, a := range x.args {
+			n = max(n, f.values[a.v].elems)
+		}
+	}
+	return n
+}
+
+// index returns the row of a flat operator.
+func (f *fn) index(x *flat) int32 { return x.me }
+
+// start and end keep the rows that operators made, for control predecessors.
+func (f *fn) start(i int32) {
+	f.flats[i].rows[0] = uint32(f.l.e.m.Instr.Opcode.Len())
+	f.holdBack(i)
+}
+
+func (f *fn) end(list []int32) {
+	first := f.flats[list[0]].rows[0]
+	for _, i := range list {
+		f.flats[i].rows = [2]uint32{first, uint32(f.l.e.m.Instr.Opcode.Len())}
+	}
+}
+
+// holdBack makes the next instruction of operator i come after the last
+// instruction of its control predecessors.
+func (f *fn) holdBack(i int32) {
+	x := &f.flats[i]
+	for _, p := range x.after {
+		if r := f.flats[p].rows; r[1] > r[0] && r[1]-1 >= f.l.e.open[0].first {
+			f.l.e.after(r[1]-1, components.ClassOrdered)
+		}
+	}
+}
+
+// finishOutputs brings the results that are not yet in device memory there.
+func (f *fn) finishOutputs(entry bool) {
+	for _, r := range f.result {
+		v := &f.values[r.v]
+		if entry {
+			f.outBytes = components.AddSize(f.outBytes, v.total)
+		}
+		if v.chip != nil && f.hbmOf(r.v) == nil {
+			f.saveValue(r.v, 0)
+		}
+	}
+}

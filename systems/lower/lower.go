@@ -1,0 +1,289 @@
+package lower
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+)
+
+// AttributeLowered is the attribute of modules that were lowered from a
+// graph; its value is the name of the graph's format, or "graph".
+const AttributeLowered = "perfsim.lowered"
+
+// Result is a lowered module with what there is to tell about it.
+type Result struct {
+	Module *components.Module
+	Report Report
+}
+
+type lowerer struct {
+	ctx  context.Context
+	g    *components.Graph
+	mach *machine.Machine
+	arr  array
+	opt  Options
+	e    emitter
+	rep  Report
+
+	treat     []Treatment // by operator, plus one; 0 for not met
+	how       map[components.OpID]string
+	isFn      []bool
+	runs      []int64
+	users     map[components.CompID][][]components.OpID
+	asyncRefs map[asyncKey][]ref
+	sizes     []int // flat size of a computation, 0 for not known
+	queues    map[string]uint16
+	turnQueue int
+	streams   []uint16
+	done      int64
+	total     int64
+}
+
+// Lower makes a module of engine instructions of the graph, which must have
+// passed Check. The result depends on the graph, the machine and the options
+// only.
+func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt Options) (*Result, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	if g.Entry == components.NoComp {
+		return nil, errors.New("the graph has no entry computation")
+	}
+	l := &lowerer{ctx: ctx, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
+		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}}
+	l.treat = make([]Treatment, g.NumOps())
+	l.isFn, l.runs, l.sizes = make([]bool, g.NumComps()), make([]int64, g.NumComps()), make([]int, g.NumComps())
+	name := g.Text(g.Name)
+	m := components.NewModule(name, "lowered")
+	m.Arch = mach.Name
+	m.Attributes = append(m.Attributes, components.Attribute{Key: "perfsim.loops", Value: "trips"}, components.Attribute{Key: AttributeLowered, Value: "graph"})
+	m.AddCoreLanes(0)
+	l.e = emitter{m: m, opt: &l.opt, texts: map[string]ecs.Symbol{}}
+	for s, share := range mach.Reference.StreamShares {
+		if share > 0 {
+			l.streams = append(l.streams, components.LaneCC0+uint16(s))
+		}
+	}
+	if len(l.streams) == 0 {
+		l.streams = []uint16{components.LaneCC0}
+	}
+	l.rep.Graph = l.totals()
+	if err := l.functions(); err != nil {
+		return nil, err
+	}
+	l.account()
+	if m.Instr.Len() == 0 {
+		return nil, fmt.Errorf("module %s: nothing to execute: every operator is free", name)
+	}
+	l.notes()
+	if err := m.CheckJobs(ctx, 1); err != nil {
+		return nil, fmt.Errorf("the lowered module is inconsistent: %w", err)
+	}
+	return &Result{m, l.rep}, nil
+}
+
+// functions lowers the entry and everything it calls that is not laid out in
+// its caller, callers first.
+func (l *lowerer) functions() error {
+	order := l.g.BottomUp()
+	for _, c := range order {
+		l.total += int64(l.g.Comps.End[c] - l.g.Comps.First[c])
+	}
+	l.isFn[l.g.Entry], l.runs[l.g.Entry] = true, 1
+	for _, c := range slices.Backward(order) {
+		if l.isFn[c] {
+			if err := l.function(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *lowerer) function(c components.CompID) error {
+	g, m := l.g, l.e.m
+	f := &fn{l: l, comp: c, loaded: map[int32]int64{}, scalars: map[int32]float64{}}
+	id := m.Functions.Add(l.e.sym(g.CompText(c)), m.Blocks.Len())
+	m.Functions.Runs.Set(id, uint64(l.runs[c]))
+	l.e.begin(g.CompText(c), id)
+	if err := f.lower(); err != nil {
+		return err
+	}
+	if int(l.e.open[0].first) == m.Instr.Len() { // a block has at least one row
+		l.e.hlo, l.e.src = l.e.sym(g.OpText(g.Comps.Root[c])), 0
+		l.e.add(ins{op: components.OpcodeNoOp, eng: components.SP, lane: components.LaneSP, dtype: components.Float32})
+	}
+	l.e.finish()
+	m.Functions.EndBlock.Set(id, uint32(m.Blocks.Len()))
+	if l.e.err != nil {
+		return l.e.err
+	}
+	runs := l.runs[c]
+	r := &l.rep
+	for _, x := range []struct {
+		to *int64
+		n  int64
+	}{{&r.FLOPs, f.flops}, {&r.HelperFLOPs, f.helper}, {&r.CollectiveBytes, f.ccBytes}, {&r.Collectives, f.ccs}, {&r.LoadBytes, f.loads},
+		{&r.StoreBytes, f.stores}, {&r.CopyBytes, f.copies}, {&r.SpillBytes, f.spills}, {&r.Executed, l.e.executed}} {
+		*x.to = components.AddSize(*x.to, components.MulSize(x.n, runs))
+	}
+	r.ParameterBytes += f.paramBytes
+	r.OutputBytes += f.outBytes
+	r.DRAMBytes = components.AddSize(r.DRAMBytes, f.dramBytes)
+	r.SBUFPeak = max(r.SBUFPeak, f.sb.peak)
+	r.TileLoops = l.e.loops
+	return nil
+}
+
+// totals is what the graph asks for, with the trip counts in force.
+func (l *lowerer) totals() components.Totals {
+	g := l.g
+	for op := range components.OpID(g.NumOps()) {
+		if g.Ops.Kind[op] != components.OpWhile {
+			continue
+		}
+		if n, ok := l.givenTrip(op); ok {
+			g.SetInt(op, components.AttrTripKnown, n)
+		}
+	}
+	return g.Totals(l.opt.DefaultTrip)
+}
+
+func (l *lowerer) givenTrip(op components.OpID) (int64, bool) {
+	if n, ok := l.opt.Trips[l.g.OpText(op)]; ok {
+		return n, true
+	}
+	n, ok := l.opt.Trips[l.g.CompText(l.g.Called(op, components.RoleBody))]
+	return n, ok
+}
+
+// trip returns the trip count of a while and where it comes from.
+func (l *lowerer) trip(op components.OpID) (int64, string) {
+	if n, ok := l.givenTrip(op); ok {
+		return n, "given"
+	}
+	if n, from := l.g.TripCount(op); from != components.TripUnknown {
+		return n, from.String()
+	}
+	return l.opt.DefaultTrip, "default"
+}
+
+// small tells whether a computation is laid out where it is called.
+func (l *lowerer) small(c components.CompID) bool {
+	if l.sizes[c] == 0 {
+		n := 1
+		g := l.g
+		for op := g.Comps.First[c]; op < g.Comps.End[c] && n <= l.opt.Inline; op++ {
+			n++
+			for _, call := range g.Calls(op) {
+				if call.Role == components.RoleCalls || g.Ops.Kind[op] == components.OpCall {
+					l.small(call.Comp)
+					n += l.sizes[call.Comp]
+				}
+			}
+		}
+		l.sizes[c] = n
+	}
+	return l.sizes[c] <= l.opt.Inline
+}
+
+// usersOf returns, for each operator of a computation, the operators of it
+// that read it.
+func (l *lowerer) usersOf(c components.CompID) [][]components.OpID {
+	u, ok := l.users[c]
+	if !ok {
+		g := l.g
+		first := g.Comps.First[c]
+		u = make([][]components.OpID, g.Comps.End[c]-first)
+		for op := first; op < g.Comps.End[c]; op++ {
+			for _, o := range g.Operands(op) {
+				u[o.Op-first] = append(u[o.Op-first], op)
+			}
+		}
+		l.users[c] = u
+	}
+	return u
+}
+
+// count notes what became of an operator; a stronger word stays.
+func (l *lowerer) count(op components.OpID, t Treatment, how string) {
+	if t == Estimated {
+		l.how[op] = how
+	}
+	if was := l.treat[op]; was == 0 || t == Estimated || t == Lowered && Treatment(was-1) == Free {
+		l.treat[op] = t + 1
+	}
+}
+
+// account sums up the operators of the reachable computations.
+func (l *lowerer) account() {
+	type key struct {
+		kind components.OpKind
+		t    Treatment
+		how  string
+	}
+	n := map[key]int64{}
+	for _, c := range l.g.BottomUp() {
+		for op := l.g.Comps.First[c]; op < l.g.Comps.End[c]; op++ {
+			t := Scalar
+			if l.treat[op] != 0 {
+				t = l.treat[op] - 1
+			}
+			n[key{l.g.Ops.Kind[op], t, l.how[op]}]++
+			l.rep.Ops++
+		}
+	}
+	var keys []key
+	for k := range n {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.t != b.t {
+			return int(a.t) - int(b.t)
+		}
+		if a.kind != b.kind {
+			return int(a.kind) - int(b.kind)
+		}
+		if a.how < b.how {
+			return -1
+		}
+		return b2int(a.how > b.how)
+	})
+	for _, k := range keys {
+		l.rep.Accounts = append(l.rep.Accounts, Account{k.kind.String(), k.t.String(), k.how, n[k]})
+	}
+}
+
+func b2int(b bool) int { return int(b2i(b)) }
+
+// notes tells the module's reader what he must know about the lowering.
+func (l *lowerer) notes() {
+	m, r := l.e.m, &l.rep
+	if err := r.Conserved(); err != nil {
+		m.Note("not-conserved", err.Error(), 1)
+	} else {
+		m.Note("conserved", fmt.Sprintf("lowered and graph agree: %d FLOPs, %d bytes of parameters, %d of outputs, %d of collectives; all %d operators accounted for",
+			r.FLOPs, r.ParameterBytes, r.OutputBytes, r.CollectiveBytes, r.Ops), 1)
+	}
+	for _, a := range r.Accounts {
+		if a.Treatment == Estimated.String() {
+			m.Note("estimated", fmt.Sprintf("unsupported operator %s, estimated as %s", a.Opcode, a.How), int(a.Count))
+		}
+	}
+	for _, t := range r.Trips {
+		if t.From == "default" {
+			m.Note("unknown-trip-count", fmt.Sprintf("the trip count of %s is not known; %d is used (--trip-count %s=N, --default-trip-count N)", t.Name, t.Count, t.Name), 1)
+		}
+	}
+	if r.TileLoops > 0 {
+		m.Note("tile-loops", "long tile loops are kept as loops with trip counts (--no-compress writes them out)", r.TileLoops)
+	}
+	if hbm := l.mach.Memory.HBMBytes; hbm > 0 && r.DRAMBytes > hbm {
+		m.Note("device-memory", fmt.Sprintf("parameters, outputs and intermediate values take %d bytes of device memory, the machine has %d", r.DRAMBytes, hbm), 1)
+	}
+}

@@ -1,0 +1,314 @@
+package lower
+
+import (
+	"slices"
+
+	"perfsim/components"
+	"perfsim/ecs"
+)
+
+// queue returns the row plus one of a DMA queue.
+func (l *lowerer) queue(name string, engine components.Engine) uint16 {
+	if q, ok := l.queues[name]; ok {
+		return q
+	}
+	t := &l.e.m.Queues
+	t.Name.Append(l.e.sym(name))
+	t.Engine.Append(engine)
+	t.Depth.Append(0)
+	q := uint16(t.Len())
+	l.queues[name] = q
+	return q
+}
+
+// spillQueues are documented queue names; which transfer takes which is ours:
+// parameters and results have queues of their own, the rest take turns.
+func (l *lowerer) turn() uint16 {
+	l.turnQueue++
+	switch l.turnQueue % 4 {
+	case 0:
+		return l.queue("qSyncSpillReload0", components.SP)
+	case 1:
+		return l.queue("qScalarSpillReload0", components.Activation)
+	case 2:
+		return l.queue("qVectorSpillReload0", components.DVE)
+	}
+	return l.queue("qGpSimdSpillReload0", components.Pool)
+}
+
+// location adds a row to the location table, for modules with operands.
+func (f *fn) location(r *region, name string, parts int64) {
+	if !f.l.opt.Operands {
+		return
+	}
+	t := &f.l.e.m.Locations
+	s := f.l.e.sym(name)
+	t.Name.Append(s)
+	t.Tensor.Append(s)
+	t.Memory.Append(r.mem)
+	t.Addr.Append(uint64(r.lo))
+	t.Bytes.Append(uint64(r.bytes))
+	t.Parts.Append(uint16(min(parts, 1<<16-1)))
+	t.Base.Append(0)
+	t.Bank.Append(-1)
+	t.Alias.Append(0)
+	kind := uint8(0)
+	t.Kind.Append(kind)
+	r.loc = uint32(t.Len())
+}
+
+// operand records an access of the instruction being made: n elements on each
+// of parts partitions from byte lo of region r on, tile t by tile where t is
+// not negative.
+func (f *fn) operand(role components.OperandRole, r *region, lo, n, parts int64, d components.DType) {
+	if !f.l.opt.Operands {
+		return
+	}
+	lo = min(max(lo, 0), max(r.bytes-1, 0))
+	size := int64(max(d.Size(), 1))
+	n = max(min(n, (r.bytes-lo)/size), 1)
+	o := components.AccessPattern{Role: role, DType: d, Memory: r.mem, Where: r.loc, Address: uint64(r.lo + lo)}
+	if r.mem.InDRAM() {
+		o.Steps, o.Counts = []int64{1}, []uint64{uint64(n)}
+	} else {
+		o.Steps, o.Counts = []int64{n, 1}, []uint64{uint64(parts), uint64(n)}
+	}
+	f.l.e.ops = append(f.l.e.ops, o)
+}
+
+// hbmRegion makes device memory for a value, in n tiles.
+func (f *fn) hbmRegion(v *value, mem components.Memory, n int64, name string) *region {
+	n = min(max(n, 1), hbmTiles)
+	total := max(v.total, 1)
+	r := &region{mem: mem, lo: f.dramBytes, bytes: total, tileBytes: ceilDiv(total, n), tiles: make([]dep, n)}
+	f.dramBytes = components.AddSize(f.dramBytes, total)
+	f.location(r, name, 1)
+	return r
+}
+
+// hbmOf returns the device memory that holds a value, nil where none does.
+func (f *fn) hbmOf(v int32) *region {
+	x := &f.values[v]
+	if x.hbm == nil && x.base >= 0 {
+		return f.hbmOf(x.base)
+	}
+	return x.hbm
+}
+
+func (f *fn) valueName(v int32) string {
+	x := &f.values[v]
+	if x.def >= 0 {
+		return f.l.g.OpText(f.flats[x.def].op) + "." + itoa(int(v))
+	}
+	return "v." + itoa(int(v))
+}
+
+// nextUse returns the next flat operator after the current one that reads v,
+// or one past all where there is none.
+func (f *fn) nextUse(v int32) int32 {
+	u := f.values[v].users
+	i, _ := slices.BinarySearch(u, f.cur+1)
+	if i < len(u) {
+		return u[i]
+	}
+	return int32(len(f.flats))
+}
+
+func (f *fn) usedLater(v int32) bool { return f.nextUse(v) < int32(len(f.flats)) }
+
+// alloc returns room on chip, making it where it must.
+func (f *fn) alloc(n int, tileBytes int64) *region {
+	for {
+		if r := f.sb.alloc(n, tileBytes); r != nil {
+			f.location(r, "sb."+itoa(f.kern)+"."+itoa(f.l.e.m.Locations.Len()), f.l.arr.parts)
+			return r
+		}
+		if !f.evict() {
+			return nil
+		}
+	}
+}
+
+// evict takes the value with the farthest next use off the chip; false where
+// there is none that the running kernel does not touch.
+func (f *fn) evict() bool {
+	best, far := int32(-1), int32(-1)
+	f.resident = slices.DeleteFunc(f.resident, func(v int32) bool { return f.values[v].chip == nil })
+	for _, v := range f.resident {
+		if f.values[v].lastOn == f.kern {
+			continue
+		}
+		if n := f.nextUse(v); n > far {
+			best, far = v, n
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	x := &f.values[best]
+	if f.hbmOf(best) == nil && (x.out || f.usedLater(best)) {
+		before := f.stores
+		f.saveValue(best, components.FlagSpill)
+		f.spills = components.AddSize(f.spills, f.stores-before)
+	}
+	f.sb.release(x.chip)
+	x.chip = nil
+	return true
+}
+
+// saveValue stores a whole value from chip to device memory.
+func (f *fn) saveValue(v int32, flags components.Flags) {
+	f.l.e.drain()
+	x := &f.values[v]
+	mem := components.MemDRAM
+	if x.out && f.comp == f.l.g.Entry {
+		mem = components.MemOutput
+	}
+	n := max(min(ceilDiv(x.total, copyBytes), int64(len(x.chip.tiles))), 1)
+	x.hbm = f.hbmRegion(x, mem, n, f.valueName(v))
+	for i := range n {
+		lo, hi := mulDiv(i, x.total, n), mulDiv(i+1, x.total, n)
+		f.store(v, x.chip, i*int64(len(x.chip.tiles))/n, (i+1)*int64(len(x.chip.tiles))/n, i, n, hi-lo, x.parts, ceilDiv(x.free, n), flags)
+	}
+}
+
+// ensureHBM makes sure that a value is in device memory and returns it.
+func (f *fn) ensureHBM(v int32) *region {
+	if r := f.hbmOf(v); r != nil {
+		return r
+	}
+	x := &f.values[v]
+	if x.chip == nil { // a constant, or a value nobody computed
+		x.hbm = f.hbmRegion(x, components.MemInput, 1, f.valueName(v))
+		return x.hbm
+	}
+	f.saveValue(v, 0)
+	return x.hbm
+}
+
+// load emits the transfer of part i of n of a value to tile t of a region.
+func (f *fn) load(v int32, to *region, t int, i, n, bytes, parts, elems int64) {
+	x := &f.values[v]
+	src := f.ensureHBM(v)
+	e := &f.l.e
+	t0, t1 := src.span(i, i+1, n)
+	e.read(src, t0, t1)
+	e.write(to, t, t+1)
+	f.operand(components.RoleIn, src, mulDiv(i, src.bytes, n), ceilDiv(bytes, int64(max(x.dtype.Size(), 1))), 1, x.dtype)
+	f.operand(components.RoleOut, to, int64(t)*to.tileBytes, elems, parts, x.dtype)
+	q := uint16(0)
+	if src.mem == components.MemInput {
+		q = f.l.queue("qSyncPIOParam0", components.SP)
+	} else {
+		q = f.l.turn()
+	}
+	e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagSrcDRAM, elems: elems, parts: parts,
+		dtype: x.dtype, bytes: bytes, rowLen: elems * x.size, queue: q})
+	f.loads = components.AddSize(f.loads, components.MulSize(bytes, e.mult))
+	if x.param >= 0 {
+		f.loaded[v] = components.AddSize(f.loaded[v], components.MulSize(bytes, e.mult))
+	}
+}
+
+// store emits the transfer of tiles t0 to t1 of a region to part i of n of a
+// value's device memory.
+func (f *fn) store(v int32, from *region, t0, t1, i, n, bytes, parts, elems int64, flags components.Flags) {
+	x := &f.values[v]
+	e := &f.l.e
+	e.read(from, int(t0), int(max(t1, t0+1)))
+	d0, d1 := x.hbm.span(i, i+1, n)
+	e.write(x.hbm, d0, d1)
+	f.operand(components.RoleIn, from, t0*from.tileBytes, elems, parts, x.dtype)
+	f.operand(components.RoleOut, x.hbm, mulDiv(i, x.hbm.bytes, n), ceilDiv(bytes, int64(max(x.dtype.Size(), 1))), 1, x.dtype)
+	q := uint16(0)
+	if x.hbm.mem == components.MemOutput {
+		q = f.l.queue("qSyncIO0", components.SP)
+	} else {
+		q = f.l.turn()
+	}
+	e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagDstDRAM | flags, elems: elems, parts: parts,
+		dtype: x.dtype, bytes: bytes, rowLen: elems * x.size, queue: q})
+	f.stores = components.AddSize(f.stores, components.MulSize(bytes, e.mult))
+}
+
+// keep tries to give a value room on chip: it must fit in its share of SBUF
+// and have a use after the current operator.
+func (f *fn) keep(v int32, n int, tile int64) *region {
+	x := &f.values[v]
+	bytes := int64(n) * tile
+	if bytes > f.l.arr.sbuf/shareOfSBUF || !f.usedLater(v) {
+		return nil
+	}
+	r := f.alloc(n, tile)
+	if r == nil {
+		return nil
+	}
+	x.chip, x.lastOn = r, f.kern
+	f.resident = append(f.resident, v)
+	return r
+}
+
+// needsHBM tells whether a value must be in device memory anyway.
+func (f *fn) needsHBM(v int32) bool {
+	x := &f.values[v]
+	if x.out {
+		return true
+	}
+	for _, u := range x.users {
+		if !f.onChip(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// onChip tells whether a flat operator reads its operands from SBUF where
+// they are there.
+func (f *fn) onChip(u int32) bool {
+	k := f.flats[u].kind
+	return mappable(k) || k == components.OpDot || k == components.OpRaggedDot || k == components.OpScaledDot
+}
+
+// forget takes values off the chip that nobody reads any more.
+func (f *fn) forget(args []ref) {
+	for _, a := range args {
+		f.forgetValue(a.v)
+	}
+}
+
+func (f *fn) forgetValue(v int32) {
+	x := &f.values[v]
+	if x.chip != nil && !f.usedLater(v) {
+		if x.out && f.hbmOf(v) == nil {
+			f.saveValue(v, 0)
+		}
+		f.sb.release(x.chip)
+		x.chip = nil
+	}
+	if x.turned >= 0 && !f.usedLater(v) {
+		t := x.turned
+		x.turned = -1
+		f.dropTurned(t)
+	}
+}
+
+func (f *fn) dropTurned(t int32) {
+	if y := &f.values[t]; y.chip != nil {
+		f.sb.release(y.chip)
+		y.chip = nil
+	}
+}
+
+// name sets what the next instructions are called after.
+func (f *fn) name(op components.OpID) {
+	e, g := &f.l.e, f.l.g
+	e.hlo = e.sym(g.OpText(op))
+	e.src = 0
+	if file, line := g.Source(op); file != "" {
+		e.src = f.l.source(file, line)
+	}
+}
+
+func (l *lowerer) source(file string, line int) ecs.Symbol {
+	return l.e.sym(file + ":" + itoa(line))
+}

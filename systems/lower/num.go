@@ -1,0 +1,83 @@
+package lower
+
+import (
+	"math/bits"
+	"strconv"
+
+	"perfsim/components"
+)
+
+// mulDiv returns a×b/c for numbers that are not negative, with the product in
+// 128 bits; it saturates.
+func mulDiv(a, b, c int64) int64 {
+	if c <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return components.MaxSize
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, uint64(components.MaxSize)))
+}
+
+func ceilDiv(a, b int64) int64 { return a/b + b2i(a%b > 0) }
+
+func b2i(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// log2 returns ⌈log2 n⌉ for n ≥ 1.
+func log2(n int64) int64 {
+	if n <= 1 {
+		return 0
+	}
+	return int64(bits.Len64(uint64(n - 1)))
+}
+
+// dtypeOf returns the engine type that stands for an element type, and
+// whether two elements of it stand for one (64-bit and complex types).
+func dtypeOf(e components.ElemType) (d components.DType, double bool) {
+	switch e {
+	case components.ElemPred, components.ElemU8, components.ElemU1, components.ElemU2, components.ElemU4:
+		return components.Uint8, false
+	case components.ElemS1, components.ElemS2, components.ElemS4, components.ElemS8:
+		return components.Int8, false
+	case components.ElemS16:
+		return components.Int16, false
+	case components.ElemU16:
+		return components.Uint16, false
+	case components.ElemS32:
+		return components.Int32, false
+	case components.ElemU32:
+		return components.Uint32, false
+	case components.ElemS64:
+		return components.Int32, true
+	case components.ElemU64:
+		return components.Uint32, true
+	case components.ElemF4E2M1FN, components.ElemF6E2M3FN, components.ElemF6E3M2FN, components.ElemF8E4M3, components.ElemF8E4M3FNUZ, components.ElemF8E4M3B11FNUZ:
+		return components.Float8E4, false
+	case components.ElemF8E4M3FN:
+		return components.Float8E4M3FN, false
+	case components.ElemF8E3M4:
+		return components.Float8E3, false
+	case components.ElemF8E5M2, components.ElemF8E5M2FNUZ:
+		return components.Float8E5, false
+	case components.ElemF8E8M0FNU:
+		return components.Float8E8M0, false
+	case components.ElemBF16:
+		return components.BFloat16, false
+	case components.ElemF16:
+		return components.Float16, false
+	case components.ElemF64, components.ElemC64:
+		return components.Float32, true
+	case components.ElemC128:
+		return components.Float32, true
+	}
+	return components.Float32, false
+}

@@ -1,0 +1,97 @@
+package lower_test
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perfsim/components"
+	"perfsim/components/datadir"
+	"perfsim/components/machine"
+	"perfsim/io/hlo"
+	"perfsim/systems/lower"
+)
+
+// readAll returns the graphs of a file of HLO text or proto.
+func readAll(t testing.TB, path string) []*components.Graph {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var r io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gs []*components.Graph
+	if strings.Contains(path, ".pb") {
+		if gs, err = hlo.ReadProto(path, b); err != nil {
+			t.Fatal(err)
+		}
+	} else if gs, err = hlo.ReadText(path, b); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range gs {
+		if err := g.Check(); err != nil {
+			t.Fatal(err)
+		}
+		g.DeriveTripCounts()
+	}
+	return gs
+}
+
+func files(t testing.TB, dirs ...string) []string {
+	var out []string
+	for _, d := range dirs {
+		list, err := filepath.Glob(filepath.Join(datadir.Path(t, d), "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, list...)
+	}
+	return out
+}
+
+// Every real module conserves FLOPs, bytes and collectives, and accounts for
+// every operator.
+func TestRealFilesConserve(t *testing.T) {
+	mach, err := machine.Load("trn2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files(t, "hlo_text", "hlo_scheduled", "hlo_neuron", "hlo_proto") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			for _, g := range readAll(t, path) {
+				opt := lower.DefaultOptions()
+				began := time.Now()
+				res, err := lower.Lower(context.Background(), g, mach, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				took := time.Since(began)
+				n := res.Module.Instr.Len()
+				t.Logf("%d operators, %d instructions, %d executed, %d loops, %v (%.2f M/s)", res.Report.Ops, n, res.Report.Executed, res.Report.TileLoops, took, float64(n)/took.Seconds()/1e6)
+				if err := res.Report.Conserved(); err != nil {
+					t.Error(err)
+				}
+				for _, a := range res.Report.Accounts {
+					if a.Treatment == "estimated" {
+						t.Logf("estimated: %d %s as %s", a.Count, a.Opcode, a.How)
+					}
+				}
+			}
+		})
+	}
+}

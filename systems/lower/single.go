@@ -1,0 +1,642 @@
+package lower
+
+import (
+	"strings"
+
+	"perfsim/components"
+)
+
+// single lowers an operator that is not part of a pass over tiles.
+func (f *fn) single(i int32) {
+	x := &f.flats[i]
+	f.name(x.op)
+	f.kern++
+	g := f.l.g
+	switch k := x.kind; k {
+	case components.OpDot, components.OpRaggedDot, components.OpScaledDot:
+		f.dotKernel(i, g.DotSize(x.op))
+	case components.OpConvolution:
+		c, _ := g.ConvSize(x.op)
+		f.convKernel(i, c)
+	case components.OpCustomCall:
+		f.customCall(i)
+	case components.OpSlice, components.OpDynamicSlice:
+		f.cutOut(i)
+	case components.OpDynamicUpdateSlice:
+		f.update(i)
+	case components.OpCopy, components.OpCopyStart, components.OpPad, components.OpConcatenate, components.OpReverse, components.OpReshape, components.OpBitcast,
+		components.OpDynamicReshape, components.OpSetDimensionSize:
+		f.move(i, 0)
+	case components.OpTranspose:
+		f.transpose(i)
+	case components.OpGather:
+		f.gather(i)
+	case components.OpScatter:
+		f.scatter(i)
+	case components.OpSort:
+		f.sortKernel(i)
+	case components.OpTopK:
+		f.topK(i, g.IntOr(x.op, components.AttrTopK, 8))
+	case components.OpReduceWindow, components.OpSelectAndScatter:
+		f.window(i)
+	case components.OpRngBitGenerator, components.OpRngGetAndUpdateState:
+		f.stream(i, []streamStep{{components.OpcodeRng, onPool, "rng", 1}}, "")
+	case components.OpBatchNormInference, components.OpBatchNormTraining, components.OpBatchNormGrad:
+		f.batchNorm(i)
+	case components.OpWhile, components.OpCall, components.OpConditional:
+		f.call(i)
+	case components.OpSend, components.OpRecv, components.OpInfeed, components.OpOutfeed:
+		f.host(i)
+	case components.OpCholesky, components.OpTriangularSolve, components.OpFFT:
+		f.linear(i)
+	default:
+		switch {
+		case k.IsCollective():
+			f.collective(i)
+		case len(x.outs) == 0 || k.IsFree():
+			f.noWork(x)
+		default:
+			f.stream(i, []streamStep{{components.OpcodeTensorCopy, onDVE, "copy", 1}}, "a copy of its operands' elements")
+		}
+	}
+	x = &f.flats[i]
+	f.forget(x.args)
+	f.forget(x.outs)
+}
+
+// argsInHBM brings the operands to device memory.
+func (f *fn) argsInHBM(args []ref) {
+	for _, a := range args {
+		if x := &f.values[a.v]; !x.konst {
+			x.lastOn = f.kern
+			f.ensureHBM(a.v)
+		}
+	}
+}
+
+// fresh gives every result of x device memory of its own.
+func (f *fn) fresh(x *flat) {
+	for _, o := range x.outs {
+		if v := &f.values[o.v]; v.hbm == nil && v.base < 0 && v.def == x.me {
+			v.hbm = f.hbmRegion(v, f.outMem(o.v), ceilDiv(v.total, copyBytes), f.valueName(o.v))
+		}
+	}
+}
+
+// copyHBM emits the transfer of part i of n of the bytes of value from to part
+// j of m of value to, both in device memory.
+func (f *fn) copyHBM(from, to int32, i, n, j, m, bytes int64, op components.Opcode, flags components.Flags) {
+	if bytes <= 0 {
+		return
+	}
+	e := &f.l.e
+	src, dst := f.ensureHBM(from), f.values[to].hbm
+	t0, t1 := src.span(i, i+1, n)
+	e.read(src, t0, t1)
+	t0, t1 = dst.span(j, j+1, m)
+	e.write(dst, t0, t1)
+	x := &f.values[to]
+	size := max(x.size, 1)
+	elems := ceilDiv(bytes, size)
+	parts := min(f.l.arr.parts, elems)
+	f.operand(components.RoleIn, src, mulDiv(i, src.bytes, n), elems, 1, x.dtype)
+	f.operand(components.RoleOut, dst, mulDiv(j, dst.bytes, m), elems, 1, x.dtype)
+	e.add(ins{op: op, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagSrcDRAM | components.FlagDstDRAM | flags, elems: ceilDiv(elems, parts), parts: parts,
+		dtype: x.dtype, bytes: bytes, rowLen: ceilDiv(bytes, parts), queue: f.l.turn()})
+	f.copies = components.AddSize(f.copies, components.MulSize(bytes, e.mult))
+}
+
+// move lowers operators that put their operands' elements somewhere else:
+// transfers within device memory.
+func (f *fn) move(i int32, flags components.Flags) {
+	x := &f.flats[i]
+	if len(x.outs) == 0 || f.values[x.outs[0].v].total == 0 {
+		f.noWork(x)
+		return
+	}
+	f.argsInHBM(x.args)
+	f.fresh(x)
+	out := x.outs[0].v
+	total := f.values[out].total
+	var at int64
+	args := x.args
+	switch x.kind {
+	case components.OpPad, components.OpSetDimensionSize:
+		args = args[:1]
+	case components.OpConcatenate:
+	default:
+		args = args[:min(1, len(args))]
+	}
+	for _, a := range args {
+		bytes := min(f.values[a.v].total, total-at)
+		f.copyAll(a.v, out, at, bytes, total, flags)
+		at += bytes
+	}
+	if rest := total - at; rest > 0 { // the padding
+		f.fill(out, at, rest, total)
+	}
+	f.l.count(x.op, Lowered, "")
+}
+
+// copyAll copies a value to bytes at … of another.
+func (f *fn) copyAll(from, to int32, at, bytes, total int64, flags components.Flags) {
+	n := max(ceilDiv(bytes, copyBytes), 1)
+	f.l.e.loop(n, func(t int64) {
+		b := share(bytes, t, n)
+		lo := at + t*(bytes/n)
+		f.copyHBM(from, to, t, n, lo, total, b, components.OpcodeDMACopy, flags)
+	})
+}
+
+// fill writes a constant to a part of a value in device memory.
+func (f *fn) fill(to int32, at, bytes, total int64) {
+	x := &f.values[to]
+	elems := max(min(f.l.arr.tile, ceilDiv(bytes, f.l.arr.parts))/max(x.size, 1), 1)
+	r := f.must(1, elems*x.size)
+	e := &f.l.e
+	e.write(r, 0, 1)
+	f.operand(components.RoleOut, r, 0, elems, f.l.arr.parts, x.dtype)
+	e.add(ins{op: components.OpcodeMemset, eng: components.DVE, lane: components.LaneDVE, flags: components.FlagZeroConst, elems: elems, out: elems, parts: f.l.arr.parts, dtype: x.dtype})
+	per := elems * x.size * f.l.arr.parts
+	n := ceilDiv(bytes, per)
+	e.loop(n, func(t int64) {
+		f.storePart(to, r, at+t*per, min(per, bytes-t*per), total, elems)
+	})
+	f.sb.release(r)
+}
+
+// storePart stores a tile to bytes at … of a value.
+func (f *fn) storePart(to int32, r *region, at, bytes, total, elems int64) {
+	f.store(to, r, 0, 1, at, total, bytes, f.l.arr.parts, elems, 0)
+}
+
+// cutOut lowers slices: where the operand is in device memory, a slice is an
+// access pattern of its users; a dynamic one reads its start first.
+func (f *fn) cutOut(i int32) {
+	x := &f.flats[i]
+	if len(x.args) == 0 || f.values[x.outs[0].v].total == 0 {
+		f.noWork(x)
+		return
+	}
+	f.argsInHBM(x.args[:1])
+	out := &f.values[x.outs[0].v]
+	if out.out { // a result of its own
+		f.move(i, 0)
+		return
+	}
+	out.base = x.args[0].v
+	if x.kind == components.OpDynamicSlice {
+		e := &f.l.e
+		for _, a := range x.args[1:] {
+			if r := f.hbmOf(a.v); r != nil {
+				e.read(r, 0, 1)
+			} else if c := f.values[a.v].chip; c != nil {
+				e.read(c, 0, 1)
+			}
+		}
+		e.add(ins{op: components.OpcodeTensorLoad, eng: components.SP, lane: components.LaneSP, flags: components.FlagSequencer, elems: 1, parts: 1, dtype: components.Int32})
+		f.l.count(x.op, Lowered, "")
+		return
+	}
+	f.l.count(x.op, Free, "")
+}
+
+// update lowers a dynamic-update-slice in place where its operand is not read
+// again: only the update moves.
+func (f *fn) update(i int32) {
+	x := &f.flats[i]
+	to := x.args[0].v
+	f.argsInHBM(x.args[:2])
+	if f.usedLater(to) || f.hbmOf(to) == nil || f.values[to].konst || f.values[x.outs[0].v].out {
+		f.fresh(x)
+		out := x.outs[0].v
+		total := f.values[out].total
+		f.copyAll(to, out, 0, total, total, 0)
+	} else {
+		out := &f.values[x.outs[0].v]
+		if v := &f.values[to]; v.hbm != nil && v.param < 0 {
+			out.hbm = v.hbm
+		} else {
+			out.hbm = f.aliasOf(f.hbmOf(to))
+		}
+	}
+	out := x.outs[0].v
+	bytes := f.values[x.args[1].v].total
+	f.copyAll(x.args[1].v, out, 0, bytes, max(f.values[out].total, 1), components.FlagSWDGE)
+	f.l.count(x.op, Lowered, "")
+}
+
+// aliasOf returns a region over the device memory of another one that may be
+// written: the buffer of a parameter that is updated in place.
+func (f *fn) aliasOf(r *region) *region {
+	c := *r
+	c.mem = components.MemDRAM
+	c.tiles = make([]dep, len(r.tiles))
+	copy(c.tiles, r.tiles)
+	return &c
+}
+
+// transpose lowers a transpose: rows that only change place are a transfer,
+// others go through the PE.
+func (f *fn) transpose(i int32) {
+	x := &f.flats[i]
+	g := f.l.g
+	out := x.outs[0]
+	if f.values[out.v].total == 0 {
+		f.noWork(x)
+		return
+	}
+	dims := g.Shapes.Dims(out.shape)
+	perm := g.Dims(x.op)
+	last := int64(len(dims) - 1)
+	minor := f.permutedMinor(x.op, x.args[0])
+	if last < 0 || int64(minor) == last || len(perm) == 0 || f.values[x.args[0].v].weight || dims[last] == 1 {
+		f.move(i, 0)
+		return
+	}
+	k := int64(1)
+	if minor >= 0 {
+		k = max(dims[minor], 1)
+	}
+	if k <= 1 || k >= f.values[out.v].elems {
+		f.move(i, 0)
+		return
+	}
+	a := x.args[0].v
+	f.values[a].lastOn = f.kern
+	t := f.turnedCopy(a, k)
+	// The result is the turned copy under its own name.
+	f.values[a].turned = -1
+	y, o := &f.values[t], &f.values[out.v]
+	o.hbm, o.chip, o.parts, o.free, o.lastOn = y.hbm, y.chip, y.parts, y.free, f.kern
+	y.chip, y.hbm = nil, nil
+	if o.chip != nil {
+		f.resident = append(f.resident, out.v)
+		if f.needsHBM(out.v) {
+			f.saveValue(out.v, 0)
+		}
+	} else if o.out && o.hbm != nil && f.comp == g.Entry {
+		o.hbm.mem = components.MemOutput
+	}
+	f.l.count(x.op, Lowered, "")
+}
+
+// streamStep is an instruction of a streaming kernel, which takes times the
+// elements of a tile.
+type streamStep struct {
+	op    components.Opcode
+	eng   components.Engine
+	fn    string
+	times int64
+}
+
+// stream lowers an operator as a loop over tiles of its largest array: load
+// the operands, do the steps, store the results.
+func (f *fn) stream(i int32, steps []streamStep, estimate string) {
+	x := &f.flats[i]
+	var space, esz int64 = 0, 1
+	for _, list := range [][]ref{x.args, x.outs} {
+		for _, r := range list {
+			v := &f.values[r.v]
+			space, esz = max(space, v.elems), max(esz, v.size)
+		}
+	}
+	if space == 0 || len(x.outs) == 0 {
+		f.noWork(x)
+		return
+	}
+	f.argsInHBM(x.args)
+	f.fresh(x)
+	parts := min(f.l.arr.parts, space)
+	free := ceilDiv(space, parts)
+	w := min(free, max(f.l.arr.tile/esz, 1))
+	arrays := int64(len(x.args)+len(x.outs)) + 1
+	for w > 16 && arrays*int64(f.l.opt.Buffers+1)*w*esz > f.l.arr.sbuf/2 {
+		w /= 2
+	}
+	n := ceilDiv(free, w)
+	b := f.l.opt.Buffers
+	ins0 := make([]*region, len(x.args))
+	for k, a := range x.args {
+		if !f.values[a.v].konst && f.values[a.v].total > 0 {
+			ins0[k] = f.must(b, max(mulDiv(w, f.values[a.v].elems, space)+1, 1)*f.values[a.v].size)
+		}
+	}
+	outs := make([]*region, len(x.outs))
+	for k, o := range x.outs {
+		if v := &f.values[o.v]; v.def == x.me && v.total > 0 && v.hbm != nil {
+			outs[k] = f.must(b+1, max(mulDiv(w, v.elems, space)+1, 1)*v.size)
+		}
+	}
+	work := f.must(b, w*max(esz, 4))
+	e := &f.l.e
+	e.loop(n, func(t int64) {
+		width := w
+		if t == n-1 {
+			width = free - (n-1)*w
+		}
+		for k, a := range x.args {
+			if ins0[k] != nil {
+				v := &f.values[a.v]
+				f.load(a.v, ins0[k], int(t)%len(ins0[k].tiles), t, n, share(v.total, t, n), parts, max(mulDiv(width, v.elems, space), 1))
+			}
+		}
+		d := f.values[x.outs[0].v].dtype
+		k := int(t) % len(work.tiles)
+		for s, st := range steps {
+			reads := 0
+			if s == 0 {
+				for m := range x.args {
+					if r := ins0[m]; r != nil {
+						at := int(t) % len(r.tiles)
+						e.read(r, at, at+1)
+						f.operand(components.RoleIn, r, int64(at)*r.tileBytes, max(mulDiv(width, f.values[x.args[m].v].elems, space), 1), parts, f.values[x.args[m].v].dtype)
+						reads++
+					}
+				}
+			} else {
+				e.read(work, k, k+1)
+				f.operand(components.RoleIn, work, int64(k)*work.tileBytes, width, parts, d)
+			}
+			var flags components.Flags
+			if reads > 1 {
+				flags |= components.FlagTwoInputs
+			}
+			if estimate != "" {
+				flags |= components.FlagEstimated
+			}
+			e.write(work, k, k+1)
+			f.operand(components.RoleOut, work, int64(k)*work.tileBytes, width, parts, d)
+			lane := uint16(st.eng)
+			f.busy[slotOf(lane)] += width * st.times
+			e.add(ins{op: st.op, eng: st.eng, lane: lane, flags: flags, elems: components.MulSize(width, st.times), out: width, parts: parts, dtype: d, fn: e.sym(st.fn)})
+		}
+		for m, o := range x.outs {
+			r := outs[m]
+			if r == nil {
+				continue
+			}
+			v := &f.values[o.v]
+			at := int(t) % len(r.tiles)
+			el := max(mulDiv(width, v.elems, space), 1)
+			e.read(work, k, k+1)
+			e.write(r, at, at+1)
+			f.operand(components.RoleIn, work, int64(k)*work.tileBytes, el, parts, v.dtype)
+			f.operand(components.RoleOut, r, int64(at)*r.tileBytes, el, parts, v.dtype)
+			eng := f.pick(components.Unassigned, el)
+			op := components.OpcodeTensorCopy
+			if eng == components.Activation {
+				op = components.OpcodeActivation
+			}
+			f.busy[slotOf(uint16(eng))] += el
+			e.add(ins{op: op, eng: eng, lane: uint16(eng), elems: el, out: el, parts: parts, dtype: v.dtype, fn: e.sym("copy")})
+			bytes := share(v.total, t, n)
+			e.later(b, func() { f.store(o.v, r, int64(at), int64(at+1), t, n, bytes, parts, el, 0) })
+		}
+	})
+	e.drain()
+	for _, list := range [][]*region{ins0, outs, {work}} {
+		for _, r := range list {
+			if r != nil {
+				f.sb.release(r)
+			}
+		}
+	}
+	if estimate != "" {
+		f.l.count(x.op, Estimated, estimate)
+		return
+	}
+	f.l.count(x.op, Lowered, "")
+}
+
+// gather lowers a gather as indirect transfers, one descriptor a row that is
+// gathered; Pool makes the descriptors.
+func (f *fn) gather(i int32) { f.indirect(i, f.flats[i].outs[0].v, components.OpcodeIndirectLoad) }
+
+// indirect emits indirect transfers of the bytes of value moved, 128 rows at a
+// time.
+func (f *fn) indirect(i int32, moved int32, op components.Opcode) {
+	x := &f.flats[i]
+	v := &f.values[moved]
+	if v.total == 0 {
+		f.noWork(x)
+		return
+	}
+	f.argsInHBM(x.args)
+	f.fresh(x)
+	rows := int64(1)
+	if len(x.args) > 1 { // one row an index vector
+		t := &f.l.g.Shapes
+		dims := t.Dims(x.args[1].shape)
+		iv := int(f.l.g.IntOr(x.op, components.AttrIndexVectorDim, int64(len(dims)-1)))
+		for d, n := range dims {
+			if d != iv && n > 0 {
+				rows = components.MulSize(rows, n)
+			}
+		}
+	}
+	rows = max(min(rows, v.elems), 1)
+	per := f.l.arr.parts
+	n := ceilDiv(rows, per)
+	e := &f.l.e
+	idx := x.args[min(1, len(x.args)-1)].v
+	src := x.args[0].v
+	if op != components.OpcodeIndirectLoad {
+		src = moved
+	}
+	out := x.outs[0].v
+	e.loop(n, func(t int64) {
+		bytes := share(v.total, t, n)
+		r := min(per, rows)
+		if t == n-1 {
+			r = rows - (n-1)*per
+		}
+		in, dst := f.ensureHBM(src), f.values[out].hbm
+		e.read(in, 0, 1)
+		ix := f.ensureHBM(idx)
+		t0, t1 := ix.span(t, t+1, n)
+		e.read(ix, t0, t1)
+		t0, t1 = dst.span(t, t+1, n)
+		e.write(dst, t0, t1)
+		el := max(ceilDiv(bytes, max(v.size, 1))/max(r, 1), 1)
+		f.operand(components.RoleIn, in, 0, el*r, 1, v.dtype)
+		f.operand(components.RoleOut, dst, mulDiv(t, dst.bytes, n), el*r, 1, v.dtype)
+		e.add(ins{op: op, eng: components.Pool, lane: components.LaneDMA, flags: components.FlagSrcDRAM | components.FlagDstDRAM | components.FlagSWDGE, elems: el, parts: r,
+			dtype: v.dtype, bytes: bytes, rowLen: el * v.size, queue: f.l.queue("qGpSimdDynamic", components.Pool)})
+		f.copies = components.AddSize(f.copies, components.MulSize(bytes, e.mult))
+	})
+	f.l.count(x.op, Lowered, "")
+}
+
+// scatter lowers a scatter: the operand is copied unless nobody reads it
+// again, then the updates are stored indirectly, added where the function
+// adds.
+func (f *fn) scatter(i int32) {
+	x := &f.flats[i]
+	n := (len(x.args) - 1) / 2
+	if n < 1 || len(x.outs) < n {
+		f.stream(i, []streamStep{{components.OpcodeTensorCopy, onPool, "copy", 1}}, "a copy of its operands' elements")
+		return
+	}
+	f.argsInHBM(x.args)
+	for k := range n {
+		to, out := x.args[k].v, x.outs[k].v
+		total := f.values[out].total
+		if f.usedLater(to) || f.values[to].konst || f.values[out].out || f.values[to].hbm == nil || f.values[to].param >= 0 {
+			f.values[out].hbm = f.hbmRegion(&f.values[out], f.outMem(out), ceilDiv(total, copyBytes), f.valueName(out))
+			if total > 0 {
+				f.copyAll(to, out, 0, total, total, 0)
+			}
+		} else {
+			f.values[out].hbm = f.values[to].hbm
+		}
+	}
+	op := components.OpcodeIndirectSave
+	for _, c := range f.l.g.Calls(x.op) {
+		if c.Role == components.RoleToApply && f.l.g.Ops.Kind[f.l.g.Comps.Root[c.Comp]] == components.OpAdd {
+			op = components.OpcodeIndirectSaveAccumulate
+		}
+	}
+	idx := x.args[n].v
+	saved := *x
+	for k := range n {
+		y := saved
+		y.args = []ref{saved.args[k], {idx, saved.args[n].shape, -1}}
+		y.outs = saved.outs[k : k+1]
+		f.flats[i] = y
+		f.indirect(i, saved.args[n+1+k].v, op)
+	}
+	f.flats[i] = saved
+	f.l.count(x.op, Lowered, "")
+}
+
+// sortKernel lowers a sort as the passes of a bitonic network on Pool: with
+// n the sorted length, log2(n)·(log2(n)+1)/2 passes of one comparison and two
+// selections over all elements. Ours.
+func (f *fn) sortKernel(i int32) {
+	x := &f.flats[i]
+	n := int64(2)
+	if d := f.l.g.Dims(x.op); len(d) > 0 && len(x.args) > 0 {
+		if dims := f.l.g.Shapes.Dims(x.args[0].shape); int(d[0]) < len(dims) {
+			n = max(dims[d[0]], 1)
+		}
+	}
+	lg := log2(n)
+	passes := max(lg*(lg+1)/2, 1)
+	f.stream(i, []streamStep{{components.OpcodeCustomOp, onPool, "sort", 3 * passes}}, "")
+}
+
+// topK lowers a top-k as rounds of the eight largest (Max, MaxIndex and
+// MatchReplace on DVE).
+func (f *fn) topK(i int32, k int64) {
+	rounds := max(ceilDiv(max(k, 1), 8), 1)
+	f.stream(i, []streamStep{{components.OpcodeMax, onDVE, "max8", rounds}, {components.OpcodeMaxIndex, onDVE, "max_index8", rounds}, {components.OpcodeMatchReplace, onDVE, "match_replace8", rounds}}, "")
+}
+
+// window lowers reduce-window and select-and-scatter: as many elements as the
+// window has for each result.
+func (f *fn) window(i int32) {
+	x := &f.flats[i]
+	taps := int64(1)
+	for _, w := range f.l.g.Window(x.op, nil) {
+		taps = components.MulSize(taps, max(w.Size, 1))
+	}
+	steps := []streamStep{{components.OpcodePool, onPool, "pool", 1}}
+	// The window slides over the results, of which there may be fewer.
+	var in, out int64 = 1, 1
+	if len(x.args) > 0 {
+		in = max(f.values[x.args[0].v].elems, 1)
+	}
+	if len(x.outs) > 0 {
+		out = max(f.values[x.outs[0].v].elems, 1)
+	}
+	if lg := log2(taps); taps > 64 && x.kind == components.OpReduceWindow {
+		taps = lg // a long window is a scan: one pass a doubling
+	}
+	steps[0].times = max(mulDiv(out, taps, max(in, out)), 1)
+	f.stream(i, steps, "")
+}
+
+func (f *fn) batchNorm(i int32) {
+	f.stream(i, []streamStep{{components.OpcodeBNStats, onDVE, "bn_stats", 1}, {components.OpcodeTensorScalar, onDVE, "mult_add", 1}, {components.OpcodeActivation, onACT, "rsqrt", 1}}, "")
+}
+
+// linear estimates what has no engine instruction: its usual operation count
+// spread over the lanes of DVE.
+func (f *fn) linear(i int32) {
+	x := &f.flats[i]
+	n := int64(2)
+	if len(x.args) > 0 {
+		if dims := f.l.g.Shapes.Dims(x.args[0].shape); len(dims) > 0 {
+			n = max(dims[len(dims)-1], 1)
+		}
+	}
+	switch x.kind {
+	case components.OpFFT:
+		f.stream(i, []streamStep{{components.OpcodeTensorTensor, onDVE, "fft", 5 * max(log2(n), 1)}}, "5·log2(n) operations an element on DVE")
+	default:
+		f.stream(i, []streamStep{{components.OpcodeTensorTensor, onDVE, x.kind.String(), max(n/3, 1)}}, "n/3 operations an element on DVE")
+	}
+}
+
+// customCall lowers the custom-calls that carry dimension numbers as products
+// and convolutions, knows a few by name and estimates the rest.
+func (f *fn) customCall(i int32) {
+	x := &f.flats[i]
+	g := f.l.g
+	target := g.AttrStr(x.op, components.AttrCustomCallTarget)
+	if c, ok := g.ConvSize(x.op); ok && len(x.args) >= 2 && len(x.outs) > 0 {
+		f.convKernel(i, c)
+		f.rest(i)
+		return
+	}
+	if g.Has(x.op, components.AttrLHSContract) && len(x.args) >= 2 && len(x.outs) > 0 {
+		f.dotKernel(i, g.DotSize(x.op))
+		f.rest(i)
+		return
+	}
+	switch {
+	case target == "TopK":
+		k := int64(8)
+		if len(x.outs) > 0 {
+			if dims := g.Shapes.Dims(x.outs[0].shape); len(dims) > 0 {
+				k = max(dims[len(dims)-1], 1)
+			}
+		}
+		f.topK(i, k)
+	case strings.Contains(target, "Sharding") || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape" || strings.HasPrefix(target, "xla.sdy") ||
+		target == "AllocateBuffer" || target == "MoveToHost" || target == "MoveToDevice" || strings.HasPrefix(target, "annotate_device_placement"):
+		if len(x.args) == len(x.outs) && f.sameBytes(x) {
+			for k, o := range x.outs {
+				f.hand(x.args[k].v, o.v)
+			}
+			f.l.count(x.op, Free, "")
+			return
+		}
+		f.noWork(x)
+	default:
+		f.stream(i, []streamStep{{components.OpcodeCustomOp, onPool, target, 1}}, "custom-call "+target+": its operands and results pass through Pool once")
+	}
+}
+
+func (f *fn) sameBytes(x *flat) bool {
+	for k, o := range x.outs {
+		if f.values[o.v].total != f.values[x.args[k].v].total {
+			return false
+		}
+	}
+	return true
+}
+
+// hand makes value to stand for the device memory of value from.
+func (f *fn) hand(from, to int32) {
+	if !f.values[from].konst {
+		f.ensureHBM(from)
+		f.values[to].base = from
+		return
+	}
+	f.values[to].konst = true
+}
+
+// rest gives the results of a custom-call beyond the first (workspace) memory.
+func (f *fn) rest(i int32) { f.fresh(&f.flats[i]) }
