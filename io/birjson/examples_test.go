@@ -70,21 +70,23 @@ func (k *kernel) operand(t tile) string {
 }
 
 // before calls f for the accesses of the tile that an access to it has to wait
-// for: back to the write that covers it.
+// for: back to where writes have covered it.
 func (k *kernel) before(t tile, f func(a access)) (from, to int) {
 	b := k.buf[t.buf]
 	from, to = t.from, t.from+t.n
 	if t.n == 0 {
 		to = b.free
 	}
+	covered := make([]bool, b.free)
 	for i := len(b.access) - 1; i >= 0; i-- {
 		a := b.access[i]
-		if a.to <= from || a.from >= to {
-			continue
+		meets := false
+		for c := max(a.from, from); c < min(a.to, to); c++ {
+			meets = meets || !covered[c]
+			covered[c] = covered[c] || a.write
 		}
-		f(a)
-		if a.write && a.from <= from && a.to >= to {
-			break
+		if meets {
+			f(a)
 		}
 	}
 	return from, to
@@ -326,9 +328,6 @@ func loop() string {
 	k.op(7, "Memset", "Pool", `"mode":"Const","constant":0.0`, []tile{all("bias")}, nil)
 	k.begin("i", 16)
 	k.begin("j", 4)
-	for _, b := range []string{"bias", "tx", "ty"} { // the body is a block of its own
-		k.buf[b].access = nil
-	}
 	k.opDRAM(10, load, "SP", all("tx"), "x", 0, 128, 512, true)
 	k.patch(`"debug"`, `"loop_carried_dependencies":[["I-4","Anti",[0,1]]],"debug"`)
 	k.op(11, "Activation", "Activation", `"func":"Gelu","scale":1.0`, []tile{all("ty")}, []tile{all("tx"), all("bias")})
