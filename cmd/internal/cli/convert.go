@@ -69,6 +69,7 @@ of a snapshot that is read is checked. - is standard input or output.
 		},
 	}
 	in.addReading(c)
+	in.addGraph(c)
 	c.Flags().StringVar(&to, "to", "", "format of the output instead of going by its ending")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object about what was done")
 	return c

@@ -29,12 +29,13 @@ type inputFlags struct {
 	// skipOperands tells whether the command can do without the operands of a
 	// module that was first read from the given format; nil for no.
 	skipOperands func(format string) bool
+	lowering     lowerFlags
 }
 
 func (f *inputFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	f.addReading(c)
-	fl.StringVar(&f.machine, "machine", "", "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
+	f.addGraph(c)
 	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, replay for perf_sim traces, reference for the rest")
 	fl.StringVar(&f.loops, "loops", "", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
 }
@@ -44,6 +45,13 @@ func (f *inputFlags) addReading(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
 	c.Flags().BoolVar(&f.noVerify, "no-verify", false, "do not check the checksums of a snapshot; what keeps a bad file from doing harm is checked all the same")
 	f.addWorking(c)
+}
+
+// addGraph adds the flags of commands that read graphs too, which are lowered
+// for a machine.
+func (f *inputFlags) addGraph(c *cobra.Command) {
+	c.Flags().StringVar(&f.machine, "machine", "", "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
+	f.lowering.add(c)
 }
 
 // addWorking adds the flags of commands that work for a while.
@@ -81,11 +89,16 @@ func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p 
 	if err != nil {
 		return nil, err
 	}
-	if imp.Module == nil {
-		return nil, fmt.Errorf("%s: a %s graph must be lowered first", src.Name, imp.Name)
-	}
 	p.start("reading", src.Size, true)
 	src.OnProgress(p.set)
+	if imp.Graph != nil {
+		graphs, err := imp.Graph(ctx, src, format.Options{Jobs: f.jobs})
+		p.finish()
+		if err != nil {
+			return nil, err
+		}
+		return f.lower(ctx, graphs, src.Name, imp.Name, p)
+	}
 	m, err := imp.Module(ctx, src, format.Options{Jobs: f.jobs, NoVerify: f.noVerify, SkipOperands: f.skipOperands})
 	p.finish()
 	return m, err

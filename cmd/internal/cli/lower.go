@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/systems/lower"
+)
+
+// lowerFlags are the flags of commands that may be given an operator graph,
+// which becomes engine instructions first.
+type lowerFlags struct {
+	buffers         int
+	trips           []string
+	defaultTrip     int64
+	maxInstructions int
+	unroll          int
+	noCompress      bool
+	noGroup         bool
+	inline          int
+	operands        bool
+	infinite        bool
+	module          string
+}
+
+func (l *lowerFlags) add(c *cobra.Command) {
+	d := lower.DefaultOptions()
+	fl := c.Flags()
+	fl.IntVar(&l.buffers, "buffers", d.Buffers, "graphs: tiles of a streamed value that are on chip at once; 2 is double buffering")
+	fl.StringArrayVar(&l.trips, "trip-count", nil, "graphs: NAME=N, trip count of the while (or while body) called NAME; may be repeated")
+	fl.Int64Var(&l.defaultTrip, "default-trip-count", d.DefaultTrip, "graphs: trip count of whiles for which nothing tells one")
+	fl.IntVar(&l.maxInstructions, "max-instructions", d.MaxInstructions, "graphs: most engine instructions a module may have")
+	fl.IntVar(&l.unroll, "unroll", d.Unroll, "graphs: tile loops of up to N iterations are written out")
+	fl.BoolVar(&l.noCompress, "no-compress", false, "graphs: write out all tile loops instead of keeping long ones as loops")
+	fl.BoolVar(&l.noGroup, "no-group", false, "graphs: every elementwise operator that is in no fusion makes a pass of its own")
+	fl.IntVar(&l.inline, "inline", d.Inline, "graphs: calls of up to N operators are laid out at the call")
+	fl.BoolVar(&l.operands, "operands", false, "graphs: keep access patterns and memory locations of every instruction")
+	fl.BoolVar(&l.infinite, "infinite-buffers", false, "graphs: no buffer is used again and nothing is spilled, as before allocation")
+	fl.StringVar(&l.module, "module", "", "graphs: name of the module to take where the input has several")
+}
+
+// options returns what the flags ask for.
+func (l *lowerFlags) options() (lower.Options, error) {
+	o := lower.DefaultOptions()
+	o.Buffers, o.DefaultTrip, o.MaxInstructions, o.Unroll = l.buffers, l.defaultTrip, l.maxInstructions, l.unroll
+	o.Compress, o.Group, o.Inline, o.Operands, o.Infinite = !l.noCompress, !l.noGroup, l.inline, l.operands, l.infinite
+	o.Trips = map[string]int64{}
+	for _, t := range l.trips {
+		name, text, ok := strings.Cut(t, "=")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if !ok || name == "" || err != nil || n < 0 {
+			return o, usagef("--trip-count %q is not NAME=N with N at least 0", t)
+		}
+		o.Trips[name] = n
+	}
+	return o, nil
+}
+
+// lower turns the graphs of an input into one module of engine instructions.
+func (f *inputFlags) lower(ctx context.Context, graphs []*components.Graph, input, format string, p *progress) (*components.Module, error) {
+	g, err := f.pick(graphs, input)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := f.lowering.options()
+	if err != nil {
+		return nil, err
+	}
+	name := f.machine
+	if name == "" {
+		name = "trn2"
+	}
+	mach, err := machine.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	g.DeriveTripCounts()
+	p.start("lowering", int64(g.NumOps()), false)
+	opt.Progress = func(done, _ int64) { p.set(done) }
+	res, err := lower.Lower(ctx, g, mach, opt)
+	p.finish()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", input, err)
+	}
+	res.Module.Format = format
+	return res.Module, nil
+}
+
+// pick returns the graph to lower.
+func (f *inputFlags) pick(graphs []*components.Graph, input string) (*components.Graph, error) {
+	var names []string
+	for _, g := range graphs {
+		name := g.Text(g.Name)
+		if name == f.lowering.module || f.lowering.module == "" && len(graphs) == 1 {
+			return g, nil
+		}
+		names = append(names, name)
+	}
+	const most = 10
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	if f.lowering.module != "" {
+		return nil, usagef("%s has no module called %q (%s)", input, f.lowering.module, strings.Join(names, ", "))
+	}
+	return nil, usagef("%s has %d modules (%s): --module names one", input, len(graphs), strings.Join(names, ", "))
+}
