@@ -87,17 +87,20 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 	for d := range clock {
 		clock[d] = 1_000_000_000 + uint64(rng.IntN(1<<30))
 	}
+	// One core at a time: BRISC ends its firmware zone when the others have,
+	// and its rows come first.
+	var lanes [5][]Row
 	var row Row
-	emit := func(d def, typ components.MarkerType, t uint64) error {
+	emit := func(lane int, d def, typ components.MarkerType, t uint64) {
 		row.Name, row.File, row.Line, row.Type, row.Time = d.name, d.file, d.line, typ, t
 		row.Timer = d.id
 		if typ == components.MarkerEnd && !typed {
 			row.Timer |= components.ZoneEndBit
 		}
-		rows++
-		return out.Write(&row)
+		lanes[lane] = append(lanes[lane], row)
 	}
 	n := 0
+	starts := make([]uint64, o.Nest)
 	for launch := int64(1); rows < o.Rows || rows == 0; launch++ {
 		for d := range o.Devices {
 			start := clock[d]
@@ -105,29 +108,26 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 			for y := 1; y <= o.Height; y++ {
 				for x := 1; x <= o.Width; x++ {
 					core := start + uint64(rng.IntN(700))
-					for _, risc := range genRiscs {
+					ended := core
+					for k := range genRiscs {
+						lane := (k + 1) % len(genRiscs) // BRISC last
+						risc := genRiscs[lane]
 						row.Lane = components.ZoneLane{Device: int32(d), X: int32(x), Y: int32(y), Risc: risc}
 						row.Run = components.LogRun{RunID: launch, HostID: launch<<10 | int64(d), TraceID: -1, TraceCounter: -1}
+						lanes[lane] = lanes[lane][:0]
 						t := core + uint64(rng.IntN(60))
 						fw0 := t
 						t += 300 + uint64(rng.IntN(300))
 						k0 := t
-						if err := emit(fw[risc], components.MarkerStart, fw0); err != nil {
-							return rows, nil, err
-						}
-						if err := emit(kn[risc], components.MarkerStart, k0); err != nil {
-							return rows, nil, err
-						}
-						// User zones, nested in groups of o.Nest.
+						emit(lane, fw[risc], components.MarkerStart, fw0)
+						emit(lane, kn[risc], components.MarkerStart, k0)
+						// User zones, nested in groups.
 						for z := 0; z < o.Zones; z += o.Nest {
 							g := min(o.Nest, o.Zones-z)
-							starts := [64]uint64{}
 							for i := range g {
 								t += 10 + uint64(rng.IntN(90))
-								starts[i%64] = t
-								if err := emit(user[z+i], components.MarkerStart, t); err != nil {
-									return rows, nil, err
-								}
+								starts[i] = t
+								emit(lane, user[z+i], components.MarkerStart, t)
 							}
 							for i := g - 1; i >= 0; i-- {
 								t += 20 + uint64(rng.IntN(900))
@@ -136,23 +136,29 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 									add(user[z+i].name, 0, true)
 									continue
 								}
-								add(user[z+i].name, t-starts[i%64], false)
-								if err := emit(user[z+i], components.MarkerEnd, t); err != nil {
-									return rows, nil, err
-								}
+								add(user[z+i].name, t-starts[i], false)
+								emit(lane, user[z+i], components.MarkerEnd, t)
 							}
 						}
 						t += 15 + uint64(rng.IntN(50))
 						add(kn[risc].name, t-k0, false)
-						if err := emit(kn[risc], components.MarkerEnd, t); err != nil {
-							return rows, nil, err
-						}
+						emit(lane, kn[risc], components.MarkerEnd, t)
 						t += 80 + uint64(rng.IntN(60))
-						add(fw[risc].name, t-fw0, false)
-						if err := emit(fw[risc], components.MarkerEnd, t); err != nil {
-							return rows, nil, err
+						if lane == 0 {
+							t = max(t, ended+20+uint64(rng.IntN(60)))
 						}
-						last = max(last, t)
+						add(fw[risc].name, t-fw0, false)
+						emit(lane, fw[risc], components.MarkerEnd, t)
+						ended = max(ended, t)
+					}
+					last = max(last, ended)
+					for _, lane := range lanes {
+						for i := range lane {
+							if err := out.Write(&lane[i]); err != nil {
+								return rows, nil, err
+							}
+						}
+						rows += int64(len(lane))
 					}
 				}
 			}

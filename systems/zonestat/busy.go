@@ -56,7 +56,7 @@ func Busy(l *components.DeviceLog, t *Topology, launches []*Launches) []DeviceBu
 				reach, last = iv[i].Start, -1
 			}
 			cur.Launches++
-			if s := iv[i].LastStart - iv[i].Start; s > cur.MaxSkew {
+			if s := iv[i].LastStart - iv[i].FirstCore; s > cur.MaxSkew {
 				cur.MaxSkew, cur.SkewAt = s, i
 			}
 			if iv[i].End < iv[i].Start || !iv[i].HasEnd {
@@ -86,16 +86,18 @@ func Busy(l *components.DeviceLog, t *Topology, launches []*Launches) []DeviceBu
 
 // Interval is the extent of one launch over all its processors.
 type Interval struct {
-	Start, LastStart uint64 // first and last firmware start of BRISC or ERISC
-	End              uint64 // last firmware end of any processor
-	HasEnd           bool
+	Start     uint64 // first firmware start of any processor
+	FirstCore uint64 // first and last firmware start of BRISC or ERISC
+	LastStart uint64
+	End       uint64 // last firmware end of any processor
+	HasEnd    bool
 }
 
 // Intervals gives the extent of each launch.
 func Intervals(l *components.DeviceLog, t *Topology, ls *Launches) []Interval {
 	iv := make([]Interval, len(ls.List))
 	for i := range iv {
-		iv[i].Start, iv[i].LastStart = ls.List[i].Start, ls.List[i].Start
+		iv[i].Start, iv[i].FirstCore, iv[i].LastStart = ls.List[i].Start, ls.List[i].Start, ls.List[i].Start
 	}
 	fw := make([]bool, len(l.Keys))
 	for k := range l.Keys {
@@ -116,6 +118,7 @@ func Intervals(l *components.DeviceLog, t *Topology, ls *Launches) []Interval {
 			}
 			x := &iv[la]
 			if def.Type == components.MarkerStart {
+				x.Start = min(x.Start, l.Time[row])
 				if controller {
 					x.LastStart = max(x.LastStart, l.Time[row])
 				}

@@ -150,6 +150,8 @@ type Launches struct {
 	groups  [][]int        // launches of each group, in order
 	base    []int          // HostID: number of launches of the groups before
 	total   int
+	// numbered groups are launches by their identity, not by time alone.
+	numbered []bool
 }
 
 // groupKey folds runs into groups under a rule; ok is false for markers that
@@ -238,6 +240,7 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 	slices.SortStableFunc(order, func(a, b int) int { return first[a].compare(first[b]) })
 	ls.groups = make([][]int, len(events))
 	ls.base = make([]int, len(events))
+	ls.numbered = make([]bool, len(events))
 	coresOf := make([][]int, len(events))
 	for k := range waiting {
 		coresOf[k.group] = append(coresOf[k.group], k.core)
@@ -251,6 +254,7 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 		numbered := rule == ByRun && len(events[g]) > 0 && func(r components.LogRun) bool {
 			return r.HostID > 0 || r.HostID < 0 && counted
 		}(l.Runs[events[g][0].run])
+		ls.numbered[g] = numbered
 		ev := events[g]
 		slices.SortFunc(ev, func(a, b event) int { return a.compare(b.place) })
 		state := map[int]bool{} // core -> ended
@@ -386,6 +390,9 @@ func (c *cursor) launch(run uint32, p place) int {
 		return -1
 	}
 	if c.pos == 0 {
+		if len(list) > 0 && ls.numbered[c.g] {
+			return list[0] // the identity says so, whoever started first
+		}
 		return -1
 	}
 	return list[c.pos-1]

@@ -57,7 +57,7 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 		if d.Session > 0 {
 			fmt.Fprintf(out, " session %d", d.Session)
 		}
-		fmt.Fprintf(out, ": %s", countOf(d.Launches, "launch"))
+		fmt.Fprintf(out, ": %s", launches(d.Launches))
 		if d.Open > 0 {
 			fmt.Fprintf(out, " (%d without an end, left out of the times)", d.Open)
 		}
@@ -107,6 +107,13 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 	return nil
 }
 
+func launches(n int) string {
+	if n == 1 {
+		return "1 launch"
+	}
+	return humanize.Comma(int64(n)) + " launches"
+}
+
 func orText(s, other string) string {
 	if s == "" {
 		return other
@@ -131,7 +138,6 @@ func (f *profileFlags) printStats(out io.Writer, p *zonestat.Profile) error {
 	if err != nil {
 		return err
 	}
-	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	head := []string{}
 	add := func(d zonestat.By, names ...string) {
 		if by&d != 0 {
@@ -145,44 +151,60 @@ func (f *profileFlags) printStats(out io.Writer, p *zonestat.Profile) error {
 	}
 	add(zonestat.ByCore, "core")
 	add(zonestat.ByLaunchID, "launch")
-	fmt.Fprintf(tw, "%s\tcount\ttotal\tself\tmean\tmedian\tp95\tmin\tmax\tunmatched\t\n", strings.Join(head, "\t"))
+	t := columns{left: len(head)}
+	t.add(append(head, "count", "total", "self", "mean", "median", "p95", "min", "max", "unmatched")...)
 	for i := range n {
 		r := &p.Stats[i]
+		var row []string
 		if by&zonestat.ByZone != 0 {
 			src := ""
 			if r.File != "" {
 				src = shortPath(r.File) + ":" + fmt.Sprint(r.Line)
 			}
-			fmt.Fprintf(tw, "%s\t%s\t", printable(r.Zone), printable(src))
+			row = append(row, printable(r.Zone), printable(src))
 		}
 		if by&zonestat.ByRisc != 0 {
-			fmt.Fprintf(tw, "%s\t", printable(r.Risc))
+			row = append(row, printable(r.Risc))
 		}
 		if r.Device != nil {
-			fmt.Fprintf(tw, "%d\t", *r.Device)
+			row = append(row, fmt.Sprint(*r.Device))
 		}
 		if r.X != nil {
-			fmt.Fprintf(tw, "%d,%d\t", *r.X, *r.Y)
+			row = append(row, fmt.Sprintf("%d,%d", *r.X, *r.Y))
 		}
 		if by&zonestat.ByLaunchID != 0 {
-			fmt.Fprintf(tw, "%s\t", r.Run)
+			row = append(row, r.Run)
 		}
-		fmt.Fprintf(tw, "%s\t", humanize.Comma(int64(r.Count)))
-		if f.unit == "ns" {
-			if r.NS == nil {
-				fmt.Fprint(tw, strings.Repeat("–\t", 7))
-			} else {
-				for _, v := range []float64{r.NS.Sum, r.NS.Self, r.NS.Mean, r.NS.Median, r.NS.P95, r.NS.Min, r.NS.Max} {
-					fmt.Fprintf(tw, "%s\t", humanize.CommafWithDigits(math.Round(v*10)/10, 1))
-				}
+		row = append(row, humanize.Comma(int64(r.Count)))
+		switch {
+		case f.unit == "cycles":
+			row = append(row, whole(r.Sum), whole(r.Self), tenths(r.Mean), tenths(r.Median), whole(r.P95), whole(r.Min), whole(r.Max))
+		case r.NS == nil:
+			row = append(row, "–", "–", "–", "–", "–", "–", "–")
+		default:
+			for _, v := range []float64{r.NS.Sum, r.NS.Self, r.NS.Mean, r.NS.Median, r.NS.P95, r.NS.Min, r.NS.Max} {
+				row = append(row, tenths(v))
 			}
-		} else {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t", humanize.Comma(int64(r.Sum)), humanize.Comma(int64(r.Self)), humanize.CommafWithDigits(math.Round(r.Mean*10)/10, 1),
-				humanize.CommafWithDigits(r.Median, 1), humanize.Comma(int64(r.P95)), humanize.Comma(int64(r.Min)), humanize.Comma(int64(r.Max)))
 		}
-		fmt.Fprintf(tw, "%d\t\n", r.Unmatched)
+		t.add(append(row, whole(r.Unmatched))...)
 	}
-	return tw.Flush()
+	return t.print(out)
+}
+
+func whole(v uint64) string { return humanize.Comma(int64(v)) }
+
+// tenths writes a number with one decimal.
+func tenths(v float64) string {
+	s := fmt.Sprintf("%.1f", v)
+	n, frac, _ := strings.Cut(s, ".")
+	sign := ""
+	if strings.HasPrefix(n, "-") {
+		sign, n = "-", n[1:]
+	}
+	for i := len(n) - 3; i > 0; i -= 3 {
+		n = n[:i] + "," + n[i:]
+	}
+	return sign + n + "." + frac
 }
 
 // shortPath keeps the last folder and the file.
@@ -199,15 +221,14 @@ func printAnalyses(out io.Writer, p *zonestat.Profile) error {
 		return nil
 	}
 	fmt.Fprintf(out, "\nAnalyses (definitions of %s), in cycles\n", p.Setup)
-	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "analysis\tdevice\tcount\taverage\tmax\tmedian\tmin\tsum\trange\t")
+	t := columns{left: 1}
+	t.add("analysis", "device", "count", "average", "max", "median", "min", "sum", "range")
 	line := func(name string, dev int32, s *zonestat.StatsInfo) {
 		if s == nil {
-			fmt.Fprintf(tw, "%s\t%d\tnone\t\t\t\t\t\t\t\n", name, dev)
+			t.add(name, fmt.Sprint(dev), "none")
 			return
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, dev, s.Count, humanize.CommafWithDigits(math.Round(s.Average*10)/10, 1), humanize.Comma(int64(s.Max)),
-			humanize.CommafWithDigits(s.Median, 1), humanize.Comma(int64(s.Min)), humanize.Comma(int64(s.Sum)), humanize.Comma(int64(s.Range)))
+		t.add(name, fmt.Sprint(dev), whole(s.Count), tenths(s.Average), whole(s.Max), tenths(s.Median), whole(s.Min), whole(s.Sum), whole(s.Range))
 	}
 	differ := false
 	for i := range p.Analyses {
@@ -215,10 +236,10 @@ func printAnalyses(out io.Writer, p *zonestat.Profile) error {
 		line(a.Name, a.Device, a.Stats)
 		if a.Vendor != nil {
 			differ = true
-			line("vendor's script", a.Device, a.Vendor)
+			line("  vendor's script", a.Device, a.Vendor)
 		}
 	}
-	if err := tw.Flush(); err != nil {
+	if err := t.print(out); err != nil {
 		return err
 	}
 	if differ {
@@ -283,8 +304,8 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 		return writeJSON(out, r)
 	}
 	fmt.Fprintf(out, "old %s\nnew %s\n\n", args[0], args[1])
-	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "zone\tprocessor\told count\told median\tnew count\tnew median\tchange\tp\ttotal change\t")
+	t := columns{left: 2}
+	t.add("zone", "processor", "old count", "old median", "new count", "new median", "change", "p", "total change")
 	n := len(deltas)
 	if f.top > 0 {
 		n = min(n, f.top)
@@ -305,10 +326,10 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 		if d.InNS {
 			change += " (ns)"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", printable(d.Name), printable(d.Risc), humanize.Comma(int64(d.A.Count)), humanize.CommafWithDigits(d.A.Median, 1),
-			humanize.Comma(int64(d.B.Count)), humanize.CommafWithDigits(d.B.Median, 1), change, prob, humanize.Comma(int64(d.B.Sum)-int64(d.A.Sum)))
+		t.add(printable(d.Name), printable(d.Risc), whole(d.A.Count), tenths(d.A.Median), whole(d.B.Count), tenths(d.B.Median), change, prob,
+			humanize.Comma(int64(d.B.Sum)-int64(d.A.Sum)))
 	}
-	if err := tw.Flush(); err != nil {
+	if err := t.print(out); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nCycles. ~ is no significant difference at %g: Mann-Whitney U test, Holm's correction for %d zones.\n", f.alpha, len(deltas))
@@ -394,8 +415,8 @@ func (r *opsInfo) print(out io.Writer, top int) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "op\ttype\tcount\tkernel total ns\tmin\tmax\tmean cores\tshare of cores\t")
+	table := columns{left: 2}
+	table.add("op", "type", "count", "kernel total ns", "min", "max", "mean cores", "share of cores")
 	n := len(r.ByCode)
 	if top > 0 {
 		n = min(n, top)
@@ -411,7 +432,7 @@ func (r *opsInfo) print(out io.Writer, top int) error {
 		if o.PerCore != nil {
 			share = fmt.Sprintf("%.1f %%", 100**o.PerCore)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%.1f\t%s\t\n", printable(o.Code), printable(o.Type), o.Count, humanize.CommafWithDigits(o.Kernel, 0), opt(o.Min, "%.0f"), opt(o.Max, "%.0f"), o.Cores, share)
+		table.add(printable(o.Code), printable(o.Type), fmt.Sprint(o.Count), whole(uint64(o.Kernel)), opt(o.Min, "%.0f"), opt(o.Max, "%.0f"), tenths(o.Cores), share)
 	}
-	return tw.Flush()
+	return table.print(out)
 }

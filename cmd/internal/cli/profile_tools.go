@@ -42,7 +42,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 			for _, x := range src.Collisions {
 				fmt.Fprintf(c.ErrOrStderr(), "perfsim: zones %s and %s have the same id %d; times of both appear under the first\n", x.A.Text, x.B.Text, x.A.ID)
 			}
-			problems, launches := 0, 0
+			problems, found := 0, 0
 			err = save(out, c.OutOrStdout(), func(w io.Writer) error {
 				lw, err := ttprof.NewWriter(w, version, arch, freq, 0)
 				if err != nil {
@@ -67,7 +67,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 						fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s: word %d: %s\n", path, b.Word, b.Reason)
 					}
 					problems += len(bad)
-					launches += len(runs)
+					found += len(runs)
 					if err := ttprof.RawRows(runs, y, src, typed, ttprof.RawLane(device), lw.Write); err != nil {
 						return err
 					}
@@ -77,7 +77,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s decoded, %s\n", countOf(launches, "launch"), count(problems, "problem"))
+			fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s decoded, %s\n", launches(found), count(problems, "problem"))
 			return nil
 		},
 	}
