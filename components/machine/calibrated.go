@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Calibrated has the constants of the fitted model; systems/calibrated tells
@@ -100,3 +102,7 @@ func (c *Calibrated) check() error {
 }
 
 var errNoMark = errors.New("mark is missing: FITTED, DOCUMENTED, SCALED or OURS")
+
+// Marshal returns the description as YAML that Parse reads back. Comments of
+// a file it was read from are lost.
+func (m *Machine) Marshal() ([]byte, error) { return yaml.Marshal(m) }

@@ -32,6 +32,7 @@ type EngineConstants struct {
 	Retire      float64 // sync.*.retire_ns: end of a data-path instruction to its semaphore's change
 	Drain       float64 // sync.*.drain_ns: last retirement to the end of a DRAIN that waits for it
 	Start       float64 // start.*_ns: first instruction of the runtime's preamble
+	LoadWide    float64 // seq.*.TENSOR_LOAD.wide_ns: loading more than one register
 	TriggerHW   float64 // dma.trigger_*_ns: a hardware-DGE trigger keeps the sequencer
 }
 
@@ -116,6 +117,7 @@ func (c *Constants) fields() []field {
 		add("sync."+n+".retire_ns", &k.Retire)
 		add("sync."+n+".drain_ns", &k.Drain)
 		add("start."+n+"_ns", &k.Start)
+		add("seq."+n+".TENSOR_LOAD.wide_ns", &k.LoadWide)
 		if e == components.SP || e == components.Activation {
 			add("dma.trigger_"+n+"_ns", &k.TriggerHW)
 		}

@@ -29,6 +29,6 @@
 // their dependencies with the same delays.
 //
 // The phase of the governor's windows is free-running on the hardware and so
-// not predictable; short modules are run for several phases and the one whose
-// total is the median is reported, with the spread.
+// not predictable; short modules are run for several phases and the one that is
+// central among them is reported, with the spread.
 package calibrated

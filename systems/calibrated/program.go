@@ -44,6 +44,7 @@ type program struct {
 	control [components.NumEngines][]float64
 	gap     [components.NumEngines][]float64 // by class of this and the next instruction
 	class   []uint8                          // by opcode
+	wide    []bool                           // by opcode: a register load
 	classes int
 
 	syncs bool // synchronised by semaphores
@@ -151,7 +152,9 @@ var controlName = map[string]string{"Drain": "DRAIN", "EventSemaphore": "EVENT_S
 func (p *program) classify(i int, op opKind, flags components.Flags) (k kind, e components.Engine, other bool) {
 	in := &p.m.Instr
 	e = in.Engine.At(i)
-	onDMA := in.Lane.At(i)%components.LanesPerCore == components.LaneDMA
+	if k, e, ok := transferKind(p.m, i, op); ok {
+		return k, e, false
+	}
 	switch {
 	case flags&components.FlagLoop != 0:
 		return kindLoop, sequencer(e), false
@@ -159,18 +162,6 @@ func (p *program) classify(i int, op opKind, flags components.Flags) (k kind, e 
 		return kindBarrier, sequencer(e), false
 	case flags&components.FlagCollective != 0 && flags&components.FlagLocal == 0:
 		return kindOther, components.Pool, true
-	case op == opDMA || onDMA && op == opData || flags&components.FlagCollective != 0:
-		// Software descriptors are made on the GpSimd; everything else goes
-		// through the hardware generators, which SP and Activation command.
-		switch {
-		case flags&components.FlagSWDGE != 0:
-			return kindSW, components.Pool, false
-		case e == components.Activation:
-			return kindHW, e, false
-		case e == components.Pool && flags&components.FlagHWDGE == 0:
-			return kindSW, e, false
-		}
-		return kindHW, components.SP, false
 	case op == opNone:
 		return kindNone, sequencer(e), false
 	case op == opDrain:
@@ -206,25 +197,18 @@ func (p *program) tables(mach *machine.Machine) {
 	m := p.m
 	n := m.NumOpcodes()
 	p.class = make([]uint8, n)
+	p.wide = make([]bool, n)
 	names := []string{"data"}
 	byName := map[string]uint8{"data": classData}
 	for op := range n {
 		name := m.OpcodeName(components.Opcode(op))
-		k := kindOf(name)
-		if h, ok := controlName[name]; ok {
-			name = h
-		}
-		switch k {
-		case opDMA:
-			name = "DMA"
-		case opData, opNone:
-			name = "data"
-		}
+		name = Class(name)
 		if _, ok := byName[name]; !ok && len(names) < 255 {
 			byName[name] = uint8(len(names))
 			names = append(names, name)
 		}
 		p.class[op] = byName[name]
+		p.wide[op] = name == "TENSOR_LOAD"
 	}
 	p.classes = len(names)
 	for _, e := range engines {
@@ -254,4 +238,20 @@ func (p *program) tables(mach *machine.Machine) {
 func (p *program) gapAfter(e components.Engine, i, j uint32) float64 {
 	op := p.m.Instr.Opcode.Slice()
 	return p.gap[e][int(p.class[op[i]])*p.classes+int(p.class[op[j]])]
+}
+
+// Class is the name under which control durations and gaps of an opcode are
+// kept: "data" for the data path, "DMA" for triggers, the hardware's name of
+// a control operation.
+func Class(opcode string) string {
+	switch kindOf(opcode) {
+	case opDMA:
+		return "DMA"
+	case opData, opNone:
+		return "data"
+	}
+	if h, ok := controlName[opcode]; ok {
+		return h
+	}
+	return opcode
 }

@@ -105,7 +105,7 @@ func (p *program) notes(spreads []Spread, freed []int) {
 		}
 	}
 	if s.Phases > 1 && s.High > s.Low {
-		p.m.Note("clock-phase", fmt.Sprintf("the PE clock's windows start at a moment that a program does not determine: %.2f to %.2f µs, median %.2f used",
+		p.m.Note("clock-phase", fmt.Sprintf("the PE clock's windows start at a moment that a program does not determine: %.2f to %.2f µs, the central %.2f used",
 			s.Low/1e3, s.High/1e3, s.Used/1e3), 1)
 	}
 	n := 0
@@ -117,50 +117,63 @@ func (p *program) notes(spreads []Spread, freed []int) {
 	}
 }
 
-// phases sets opt.Phase to the governor phase whose total is the median over
-// several; long blocks and those without matmuls use one.
+// phases sets opt.Phase to the governor phase that is central among several:
+// the one from which the starts under all others differ least, by the mean of
+// the 90th percentiles. Long blocks and those without matmuls use one phase.
 func (p *program) phases(ctx context.Context, opt *Options, out rows, b int) (Spread, error) {
 	lo, hi := p.m.Blocks.First.At(b), p.m.Blocks.End.At(b)
-	total := func(phase float64) (float64, error) {
-		o := *opt
-		o.Phase = phase
-		blk := block{sim: newSim(ctx, p, o, components.RunA, out, lo, hi)}
-		err := blk.place(b)
-		return blk.sim.last, err
-	}
 	g := &p.c.Gov
 	one := Spread{Phases: 1}
-	if opt.NoGovernor || opt.Documented || opt.Windows != nil || !p.matmuls(lo, hi) || int(g.Phases) < 2 {
+	n := int(min(g.Phases, maxPhases))
+	if opt.NoGovernor || opt.Documented || opt.Windows != nil || g.Slow >= 1 || n < 2 || !p.matmuls(lo, hi) {
 		return one, nil
 	}
-	first, err := total(0)
-	if err != nil || first > g.Short*g.Window {
-		return one, err
-	}
-	type try struct{ phase, total float64 }
-	n := int(min(g.Phases, 1024))
-	tries := []try{{0, first}}
-	for k := 1; k < n; k++ {
-		phase := float64(k) * g.Window / float64(n)
-		t, err := total(phase)
-		if err != nil {
+	every := max(1, int(hi-lo)/maxStarts)
+	starts := make([][]float64, n)
+	totals := make([]float64, n)
+	for k := range n {
+		o := *opt
+		o.Phase = float64(k) * g.Window / float64(n)
+		blk := block{sim: newSim(ctx, p, o, components.RunA, out, lo, hi)}
+		if err := blk.place(b); err != nil {
 			return one, err
 		}
-		tries = append(tries, try{phase, t})
-	}
-	slices.SortStableFunc(tries, func(a, b try) int {
-		switch {
-		case a.total < b.total:
-			return -1
-		case a.total > b.total:
-			return 1
+		totals[k] = blk.sim.last
+		if totals[k] > g.Short*g.Window {
+			return one, nil
 		}
-		return 0
-	})
-	mid := tries[(n-1)/2]
-	opt.Phase = mid.phase
-	return Spread{Phases: n, Phase: mid.phase, Low: tries[0].total, Used: mid.total, High: tries[n-1].total}, nil
+		for i := int(lo); i < int(hi); i += every {
+			starts[k] = append(starts[k], out.start[i])
+		}
+	}
+	cost := make([]float64, n)
+	diff := make([]float64, len(starts[0]))
+	for x := range n {
+		for y := range x {
+			for i := range diff {
+				diff[i] = math.Abs(starts[x][i] - starts[y][i])
+			}
+			slices.Sort(diff)
+			d := diff[len(diff)*9/10]
+			cost[x] += d
+			cost[y] += d
+		}
+	}
+	best := 0
+	for k := range cost {
+		if cost[k] < cost[best] {
+			best = k
+		}
+	}
+	opt.Phase = float64(best) * g.Window / float64(n)
+	return Spread{Phases: n, Phase: opt.Phase, Low: slices.Min(totals), Used: totals[best], High: slices.Max(totals)}, nil
 }
+
+// maxPhases and maxStarts bound the work of looking for the central phase.
+const (
+	maxPhases = 64
+	maxStarts = 2000
+)
 
 func (p *program) matmuls(lo, hi uint32) bool {
 	for _, k := range p.kind[lo:hi] {

@@ -190,7 +190,7 @@ func (s *sim) segment(lo, hi uint32, from float64) error {
 			case evSem:
 				s.change(e.t, e.a, e.op, e.value, e.by)
 			case evSoft:
-				s.trigger(e.t, e.a, true)
+				s.trigger(e.t, e.a)
 			}
 			if s.placed++; s.placed&0xffff == 0 {
 				if err := s.ctx.Err(); err != nil {
@@ -426,7 +426,7 @@ func (s *sim) step(t float64, g int) {
 		if q.retired > ready {
 			end = max(end, q.retired+k.Drain)
 		}
-		s.finish(g, i, ready, end, end, s.next(g, i, end))
+		s.finish(g, i, ready, end, end+k.Retire, s.next(g, i, end))
 	case kindBarrier:
 		ready := max(arrived, at)
 		var others bound
@@ -461,13 +461,17 @@ func (s *sim) step(t float64, g int) {
 			ready = max(arrived, at+k.WakeControl)
 			end = ready + s.control(e, i)
 		}
-		s.finish(g, i, ready, end, end, s.next(g, i, end))
+		s.finish(g, i, ready, end, end+k.Retire, s.next(g, i, end))
 	}
 }
 
 // control is the duration of a control instruction.
 func (s *sim) control(e components.Engine, i uint32) float64 {
-	return s.p.control[e][s.p.m.Instr.Opcode.At(int(i))]
+	op := s.p.m.Instr.Opcode.At(int(i))
+	if s.p.wide[op] && s.p.m.Instr.Elems.At(int(i)) > 1 {
+		return s.p.c.Engine[e].LoadWide
+	}
+	return s.p.control[e][op]
 }
 
 // dataCost is the cost of a data-path instruction.
@@ -523,12 +527,12 @@ func (s *sim) hardware(g int, i uint32, ready float64) {
 	}
 	end := max(ready+dur, q.trigger+d.Interval)
 	// A queue takes so many writes; the next has to wait until one starts.
-	if depth := int(d.QueueDepth); !x.read && depth > 0 && len(q.writes) >= depth {
+	if depth := int(d.QueueDepth); !x.Read && depth > 0 && len(q.writes) >= depth {
 		end = max(end, q.writes[len(q.writes)-depth]+dur+d.QueueLag)
 	}
 	q.trigger = end
-	begin, complete := s.transfer(g, i, ready, x, false)
-	if !x.read {
+	begin, complete := s.transfer(g, i, ready, x)
+	if !x.Read {
 		q.writes = append(q.writes, begin)
 		if n := len(q.writes); n > 64 {
 			q.writes = append(q.writes[:0], q.writes[n-32:]...)
@@ -560,15 +564,15 @@ func (s *sim) software(g int, i uint32, ready float64) {
 }
 
 // trigger starts the transfer of a software trigger.
-func (s *sim) trigger(t float64, i uint32, soft bool) {
+func (s *sim) trigger(t float64, i uint32) {
 	g := int(s.p.group[i])
-	_, complete := s.transfer(g, i, t, s.p.measure(i), soft)
+	_, complete := s.transfer(g, i, t, s.p.measure(i))
 	s.completed(i, t, t+float64(s.dur[i]), complete)
 }
 
-func (s *sim) transfer(g int, i uint32, t float64, x transfer, soft bool) (begin, complete float64) {
+func (s *sim) transfer(g int, i uint32, t float64, x transfer) (begin, complete float64) {
 	core := s.p.groups[g].core
-	begin, complete = s.dmas[core].serve(&s.p.c.DMA, t, x, soft, g)
+	begin, complete = s.dmas[core].serve(&s.p.c.DMA, t, x, g)
 	if s.opt.Complete != nil && !math.IsNaN(s.opt.Complete[i]) {
 		complete = s.opt.Complete[i]
 	}

@@ -11,6 +11,7 @@ type tensor struct {
 	free   float64 // when the array may start the next matmul
 	last   float64 // start of the last matmul
 	loaded float64 // when the weights of the last load may be used
+	transp bool    // the last load was for a transpose
 	burst  float64 // cycles that may still be streamed at full rate on the slow clock, halved
 	burstT float64 // when burst was right
 	gov    governor
@@ -104,9 +105,9 @@ func (s *sim) stream(pe *tensor, t, cycles float64) float64 {
 	return t
 }
 
-// loadKind is the case of a weight load.
-func (s *sim) loadKind(i uint32) int {
-	in := &s.p.m.Instr
+// LoadKindOf is the case of LoadKinds that a weight load is.
+func LoadKindOf(m *components.Module, i uint32) int {
+	in := &m.Instr
 	switch {
 	case in.DType.At(int(i)).Size() <= 2 || in.DType.At(int(i)) == components.Float32R:
 		return 0
@@ -119,7 +120,7 @@ func (s *sim) loadKind(i uint32) int {
 // load places a load of weights that its sequencer hands over at ready; it
 // returns start and end.
 func (s *sim) load(pe *tensor, i uint32, ready float64) (start, end float64) {
-	k := s.loadKind(i)
+	k := LoadKindOf(s.p.m, i)
 	start = max(ready, pe.last+s.p.c.PE.AfterStream)
 	full, _ := pe.gov.at(start)
 	r := 1
@@ -127,6 +128,7 @@ func (s *sim) load(pe *tensor, i uint32, ready float64) (start, end float64) {
 		r = 0
 	}
 	pe.loaded = start + s.p.c.PE.FirstLoad[k][r]
+	pe.transp = s.p.m.Instr.Flags.At(int(i))&components.FlagTranspose != 0
 	if k > 0 && !full && start >= pe.free { // the load itself used the burst up
 		pe.burst, pe.burstT = 0, pe.loaded
 	}
@@ -142,7 +144,7 @@ func (s *sim) matmul(pe *tensor, i uint32, ready float64) (start, end float64) {
 	end = s.stream(pe, start, cycles)
 	if full {
 		fixed := c.Fixed
-		if s.p.m.Instr.Flags.At(int(i))&components.FlagTranspose != 0 {
+		if pe.transp {
 			fixed = c.FixedT
 		}
 		end += fixed * s.p.cycle

@@ -1,8 +1,6 @@
 package calibrated
 
-import (
-	"perfsim/components"
-)
+import "perfsim/components"
 
 // dmaEngines is the state of one core's DMA engines, seen as one server: a
 // transfer is spread over all of them and ends with the slowest.
@@ -12,75 +10,133 @@ type dmaEngines struct {
 	batch     []float64 // by queue: arrival of the first read of its batch
 }
 
-// transfer is what a DMA instruction moves.
+// Transfer is what a DMA instruction moves, as its operands say.
+type Transfer struct {
+	Bytes    float64
+	Row      float64 // bytes of one contiguous piece of the more scattered side
+	Read     bool    // reads device memory, as opposed to writing it
+	Soft     bool    // descriptors made by software
+	From, To float64 // element sizes; different where types are converted
+}
+
+// TransferOf returns what instruction i moves, and whether it is a DMA.
+func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
+	in := &m.Instr
+	name := m.OpcodeName(in.Opcode.At(int(i)))
+	k, _, ok := transferKind(m, int(i), kindOf(name))
+	if !ok {
+		return Transfer{}, false
+	}
+	size := float64(max(in.DType.At(int(i)).Size(), 1))
+	t := Transfer{Bytes: float64(in.DMABytes.Get(int(i))), Row: float64(in.DMARow.Get(int(i))), From: 1, To: 1}
+	if t.Bytes == 0 {
+		t.Bytes = float64(in.Elems.At(int(i))) * float64(max(in.Parts.At(int(i)), 1)) * size
+	}
+	if t.Row == 0 {
+		t.Row = float64(in.Elems.At(int(i))) * size
+	}
+	t.Row = max(1, min(t.Row, t.Bytes))
+	flags := in.Flags.At(int(i))
+	t.Read = flags&components.FlagDstDRAM == 0
+	t.Soft = k == kindSW
+	if flags&components.FlagMixedTypes != 0 {
+		lo, hi := m.Operands.Range(components.InstrID(i))
+		for r := lo; r < hi; r++ {
+			size := float64(max(m.Operands.DType.At(r).Size(), 1))
+			if m.Operands.Role.At(r) == components.RoleOut {
+				t.To = size
+			} else {
+				t.From = size
+			}
+		}
+	}
+	return t, true
+}
+
+// transferKind returns how the descriptors of DMA instruction i are made and
+// whose sequencer triggers it; ok is false for what is no DMA. Software
+// descriptors are made on the GpSimd; everything else goes through the
+// hardware generators, which SP and Activation command.
+func transferKind(m *components.Module, i int, op opKind) (k kind, e components.Engine, ok bool) {
+	in := &m.Instr
+	flags := in.Flags.At(i)
+	e = in.Engine.At(i)
+	onDMA := in.Lane.At(i)%components.LanesPerCore == components.LaneDMA
+	if flags&(components.FlagLoop|components.FlagBarrier) != 0 || flags&components.FlagCollective != 0 && flags&components.FlagLocal == 0 ||
+		!(op == opDMA || onDMA && op == opData || flags&components.FlagCollective != 0) {
+		return 0, 0, false
+	}
+	switch {
+	case flags&components.FlagSWDGE != 0:
+		return kindSW, components.Pool, true
+	case e == components.Activation:
+		return kindHW, e, true
+	case e == components.Pool && flags&components.FlagHWDGE == 0:
+		return kindSW, e, true
+	}
+	return kindHW, components.SP, true
+}
+
+// Rows is how many pieces the transfer has.
+func (t Transfer) Rows() float64 { return max(1, t.Bytes/t.Row) }
+
+// transfer is a Transfer in the terms of the model.
 type transfer struct {
+	Transfer
 	stream float64 // ns on each engine
 	many   bool    // more rows than the generator takes at once
-	read   bool    // reads device memory
 	small  bool    // a read of short rows
 }
 
 // measure returns the transfer of instruction i.
 func (p *program) measure(i uint32) transfer {
-	in, d := &p.m.Instr, &p.c.DMA
-	bytes := float64(in.DMABytes.Get(int(i)))
-	if bytes == 0 {
-		bytes = float64(in.Elems.At(int(i))) * float64(in.Parts.At(int(i))) * float64(max(in.DType.At(int(i)).Size(), 1))
-	}
-	row := float64(in.DMARow.Get(int(i)))
-	if row == 0 {
-		row = float64(in.Elems.At(int(i))) * float64(max(in.DType.At(int(i)).Size(), 1))
-	}
-	row = max(1, min(row, bytes))
-	rows := max(1, bytes/row)
-	flags := in.Flags.At(int(i))
-	t := transfer{many: rows > d.ManyRows, read: flags&components.FlagDstDRAM == 0}
-	soft := p.kind[i] == kindSW
-	switch {
-	case soft && flags&components.FlagMixedTypes != 0:
-		from, to := p.dmaTypes(i)
-		t.stream = rows * (d.Chunk + d.Cast + row*from/to/d.Rate)
-	case soft && t.read:
-		row = min(max(row, d.SWReadRow), bytes)
-		t.stream = bytes / row * (d.Row + row/d.Rate)
-	case soft:
-		t.stream = rows * (d.Chunk + row/d.Rate)
-	default:
-		t.stream = rows * (d.Row + row/d.Rate)
-	}
-	t.stream /= d.Engines
-	t.small = t.read && row < d.SmallRow
-	return t
+	t, _ := TransferOf(p.m, i)
+	return p.c.DMA.of(t)
 }
 
-// dmaTypes returns the element sizes of a converting transfer's two sides.
-func (p *program) dmaTypes(i uint32) (from, to float64) {
-	from, to = 1, 1
-	lo, hi := p.m.Operands.Range(components.InstrID(i))
-	for r := lo; r < hi; r++ {
-		size := float64(max(p.m.Operands.DType.At(r).Size(), 1))
-		if p.m.Operands.Role.At(r) == components.RoleOut {
-			to = size
-		} else {
-			from = size
-		}
-	}
-	return from, to
+func (d *DMAConstants) of(t Transfer) transfer {
+	return transfer{Transfer: t, stream: d.Stream(t), many: t.Rows() > d.ManyRows, small: d.Small(t)}
 }
 
-// start is the time from a trigger to the first packet.
-func (d *DMAConstants) start(t transfer, soft bool) float64 {
+// Small tells a read of short rows.
+func (d *DMAConstants) Small(t Transfer) bool { return t.Read && d.piece(t) < d.SmallRow }
+
+// piece is the bytes of one packet.
+func (d *DMAConstants) piece(t Transfer) float64 {
+	if t.Soft && t.Read && t.From == t.To {
+		return min(max(t.Row, d.SWReadRow), t.Bytes)
+	}
+	return t.Row
+}
+
+// Stream is how long each engine moves data for a transfer, in ns, where
+// nothing holds it up.
+func (d *DMAConstants) Stream(t Transfer) float64 {
+	piece := d.piece(t)
+	rows := max(1, t.Bytes/piece)
+	per := d.Row + piece/d.Rate
 	switch {
-	case soft && t.read:
+	case t.Soft && t.From != t.To:
+		per = d.Chunk + d.Cast + piece*t.From/t.To/d.Rate
+	case t.Soft && !t.Read:
+		per = d.Chunk + piece/d.Rate
+	}
+	return rows * per / d.Engines
+}
+
+// Start is the time from a trigger to the first packet.
+func (d *DMAConstants) Start(t Transfer) float64 {
+	switch {
+	case t.Soft && t.Read:
 		return d.SWStartRead
-	case soft:
+	case t.Soft:
 		return d.SWStartWrite
 	}
 	at := d.StartWrite
-	if t.read {
+	if t.Read {
 		at = d.StartRead
 	}
-	if t.many {
+	if t.Rows() > d.ManyRows {
 		at += d.StartMany
 	}
 	return at
@@ -88,14 +144,14 @@ func (d *DMAConstants) start(t transfer, soft bool) float64 {
 
 // serve places a transfer triggered at t on the DMA engines and returns when
 // its data starts to move and when its semaphore has its final value.
-func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, soft bool, queue int) (begin, complete float64) {
-	arrive := t + d.start(x, soft)
+func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, queue int) (begin, complete float64) {
+	arrive := t + d.Start(x.Transfer)
 	backlog := e.free - arrive
 	extra := 0.0
 	switch {
-	case !x.read && backlog > 0 && e.lastWrite:
+	case !x.Read && backlog > 0 && e.lastWrite:
 		extra = d.WriteQueued * x.stream
-	case !x.read:
+	case !x.Read:
 		extra = d.WriteIdle * x.stream
 	default:
 		for len(e.batch) <= queue {
@@ -122,6 +178,6 @@ func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, soft bool, qu
 	if x.small { // short rows leave gaps that other queues fill
 		e.free = begin + x.stream
 	}
-	e.lastWrite = !x.read
+	e.lastWrite = !x.Read
 	return begin, end + d.Complete
 }
