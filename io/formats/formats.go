@@ -9,8 +9,10 @@ import (
 	"perfsim/io/birjson"
 	"perfsim/io/catapult"
 	"perfsim/io/format"
+	"perfsim/io/hlo"
 	"perfsim/io/module"
 	"perfsim/io/neuronprofile"
+	"perfsim/io/stablehlo"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
@@ -21,6 +23,9 @@ func Importers() []format.Importer {
 		birjson.Importer,
 		neuronprofile.Importer,
 		catapult.Importer,
+		hlo.TextImporter,
+		hlo.ProtoImporter,
+		stablehlo.Importer,
 	}
 }
 

@@ -37,13 +37,17 @@ type scanner struct {
 	linePos int
 }
 
-// lineAt returns the 1-based line of pos. Calls with growing positions cost
-// no more than one pass over the text together.
+// lineAt returns the 1-based line of pos. It counts from where the last call
+// was, so that all calls together cost about one pass over the text.
 func (c *scanner) lineAt(pos int) int {
-	if c.line == 0 || pos < c.linePos {
-		c.line, c.linePos = 1, 0
+	switch {
+	case c.line == 0:
+		c.line = 1 + strings.Count(c.s[:pos], "\n")
+	case pos < c.linePos:
+		c.line -= strings.Count(c.s[pos:c.linePos], "\n")
+	default:
+		c.line += strings.Count(c.s[c.linePos:pos], "\n")
 	}
-	c.line += strings.Count(c.s[c.linePos:pos], "\n")
 	c.linePos = pos
 	return c.line
 }

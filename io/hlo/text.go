@@ -108,7 +108,7 @@ func section(text string, start int) (end, next int) {
 // module reads one module. The cursor is at its first token.
 func (p *parser) module() (*components.Graph, bool) {
 	p.g = components.NewGraph("")
-	p.g.Reserve(strings.Count(p.s[p.pos:], "\n")) // dumps have one instruction a line
+	p.reserve()
 	p.shapes, p.opOf, p.compOf = nil, nil, nil
 	p.late, p.inlines, p.sugars, p.inter = p.late[:0], p.inlines[:0], p.sugars[:0], p.inter[:0]
 	p.tables = stackTables{}
@@ -164,6 +164,16 @@ func (p *parser) module() (*components.Graph, bool) {
 		return nil, p.graphErr(err, start)
 	}
 	return p.g, true
+}
+
+// reserve makes room for the instructions of the module at the cursor: dumps
+// have one a line, of seldom less than 32 bytes.
+func (p *parser) reserve() {
+	rest := p.s[p.pos:]
+	if n := strings.Index(rest, "\nHloModule"); n > 0 {
+		rest = rest[:n]
+	}
+	p.g.Reserve(min(strings.Count(rest, "\n"), len(rest)/32))
 }
 
 // isWord reports whether the next token is the word w.

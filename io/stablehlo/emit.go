@@ -1,0 +1,503 @@
+package stablehlo
+
+import (
+	"strconv"
+	"strings"
+
+	"perfsim/components"
+)
+
+// emitter makes a graph of the nodes of one module. Every function and every
+// region becomes a computation. HLO computations see only their parameters;
+// where a region of StableHLO uses a value from around it, constants are
+// repeated inside, and other values are handed in: as more elements of the
+// loop state of a while, as the operand of a branch.
+type emitter struct {
+	*parser
+	g       *components.Graph
+	funcs   map[string]components.CompID
+	late    []lateCall
+	scalars map[string]components.CompID // computations of "applies stablehlo.add"
+	names   map[string]int               // computation names in use
+	env     map[string][]components.OpID // values of the computation being filled
+	scope   *scope
+}
+
+type lateCall struct {
+	op   components.OpID
+	i    int
+	name string
+	pos  int
+}
+
+// module fills the graph with the functions of a module.
+func (e *emitter) module(ops []*node, pos int) bool {
+	e.funcs = map[string]components.CompID{}
+	e.scalars = map[string]components.CompID{}
+	e.names = map[string]int{}
+	var entry, first *node
+	for _, n := range ops {
+		if n.name == "builtin.module" {
+			return e.failAt(n.pos, "a module inside a module is not supported")
+		}
+		if n.name != "func.func" || len(n.regions) == 0 {
+			continue // declarations, meshes and the like
+		}
+		e.names[n.symbol] = 1 // no region may take it
+		if first == nil {
+			first = n
+		}
+		if n.symbol == "main" || entry == nil && isPublic(n) {
+			entry = n
+		}
+	}
+	if first == nil {
+		return e.failAt(pos, "the module has no function with a body")
+	}
+	if entry == nil {
+		entry = first
+	}
+	for _, n := range ops {
+		if n.name == "func.func" && len(n.regions) > 0 && !e.function(n, n == entry) {
+			return false
+		}
+	}
+	e.g.Entry = e.funcs[entry.symbol]
+	for _, l := range e.late {
+		c, ok := e.funcs[l.name]
+		if !ok {
+			return e.failAt(l.pos, "function @%s does not exist or has no body", l.name)
+		}
+		e.g.SetCall(l.op, l.i, c)
+	}
+	return true
+}
+
+func isPublic(n *node) bool {
+	for _, w := range n.words {
+		if w == "public" {
+			return true
+		}
+	}
+	return false
+}
+
+// compName returns a name no other computation of the graph has.
+func (e *emitter) compName(name string) string {
+	if name == "" {
+		name = "function"
+	}
+	n := e.names[name]
+	e.names[name] = n + 1
+	if n == 0 {
+		return name
+	}
+	return e.compName(name + "." + strconv.Itoa(n))
+}
+
+func (e *emitter) function(n *node, entry bool) bool {
+	if _, twice := e.funcs[n.symbol]; twice {
+		return e.failAt(n.pos, "function @%s is defined twice", n.symbol)
+	}
+	r := n.regions[0]
+	sc := newScope(nil, r)
+	if !e.nested(r.ops, sc) {
+		return false
+	}
+	c, ok := e.computation(n.symbol, n.pos, r, sc, nil, false)
+	if !ok {
+		return false
+	}
+	e.funcs[n.symbol] = c
+	if entry {
+		e.arguments(c, r)
+	}
+	return true
+}
+
+// arguments takes the attributes of the entry's arguments: shardings, and
+// which output shares the buffer of which argument.
+func (e *emitter) arguments(c components.CompID, r *region) {
+	g := e.g
+	params := g.Params(c, nil)
+	outputs := g.Shapes.Tuple(g.Ops.Shape[g.Comps.Root[c]])
+	for i, a := range r.args {
+		if a.attrs == "" {
+			continue
+		}
+		if v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "mhlo.sharding"); ok {
+			g.SetAttrStr(params[i], components.AttrSharding, unescape(strings.Trim(v, `"`)))
+		}
+		v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "tf.aliasing_output")
+		if !ok {
+			continue
+		}
+		out, _, ok := e.intList(v)
+		if !ok || len(out) != 1 || out[0] < 0 || out[0] >= int64(max(len(outputs), 1)) {
+			continue // it names an output that is not there: no alias
+		}
+		alias := components.Alias{Parameter: int32(i)}
+		if g.Shapes.IsTuple(g.Ops.Shape[g.Comps.Root[c]]) {
+			alias.Output = g.AddPath(out[0])
+		}
+		g.Aliases = append(g.Aliases, alias)
+	}
+}
+
+// constantNode reports whether a value can be repeated in another
+// computation at no cost: a scalar or splat constant.
+func constantNode(n *node) bool {
+	return n != nil && n.op() == "constant" && n.results == 1 && !strings.Contains(n.denseText(), "[") && !strings.HasPrefix(n.denseText(), "dense_resource")
+}
+
+func (n *node) denseText() string {
+	if n.dense != "" {
+		return n.dense
+	}
+	a, _ := n.attr("value")
+	return a.val
+}
+
+// captured returns the values of the regions that come from outside and are
+// no constants.
+func (e *emitter) captured(regions []*region, sc *scope) ([]ref, bool) {
+	var out []ref
+	seen := map[value]bool{}
+	for _, r := range regions {
+		for _, u := range freeValues(r) {
+			def, ok := sc.find(u.name)
+			if !ok {
+				return nil, e.failAt(u.pos, "value %%%s is not defined before", u.name)
+			}
+			if !constantNode(def) && !seen[value{u.name, u.i}] {
+				seen[value{u.name, u.i}] = true
+				out = append(out, u)
+			}
+		}
+	}
+	return out, true
+}
+
+// nested makes the computations of the regions of ops, innermost first.
+func (e *emitter) nested(ops []*node, sc *scope) bool {
+	for _, n := range ops {
+		if n.op() == "reduce" && n.symbol != "" && len(n.regions) == 0 {
+			c, ok := e.scalarFunction(n)
+			if !ok {
+				return false
+			}
+			n.comps = append(n.comps, c)
+			continue
+		}
+		if len(n.regions) == 0 {
+			continue
+		}
+		var shared []ref
+		name := n.op()
+		if name == "while" {
+			var ok bool
+			if shared, ok = e.captured(n.regions, sc); !ok {
+				return false
+			}
+			n.captures = [][]ref{shared}
+			if len(n.regions) != 2 {
+				return e.failAt(n.pos, "while has %d regions, want 2", len(n.regions))
+			}
+		}
+		for i, r := range n.regions {
+			caps := shared
+			tuple := name == "while" || name == "case" || name == "if"
+			if name != "while" {
+				var ok bool
+				if caps, ok = e.captured([]*region{r}, sc); !ok {
+					return false
+				}
+				if len(caps) > 0 && !tuple {
+					return e.failAt(caps[0].pos, "the region of %s uses %%%s from outside it", n.name, caps[0].name)
+				}
+				n.captures = append(n.captures, caps)
+			}
+			inner := newScope(sc, r)
+			if !e.nested(r.ops, inner) {
+				return false
+			}
+			label := name
+			if name == "while" {
+				label = [2]string{"while_cond", "while_body"}[i]
+			}
+			mode := caps
+			if tuple && mode == nil {
+				mode = []ref{}
+			}
+			c, ok := e.computation(label, r.pos, r, inner, mode, name == "while" && i == 1)
+			if !ok {
+				return false
+			}
+			n.comps = append(n.comps, c)
+		}
+	}
+	return true
+}
+
+// scalarFunction returns the computation of "applies stablehlo.add".
+func (e *emitter) scalarFunction(n *node) (components.CompID, bool) {
+	kind, ok := opKind(n.symbol)
+	if !ok || len(n.out) != 1 {
+		return 0, e.failAt(n.pos, "reduce applies %q", n.symbol)
+	}
+	elem := e.g.Shapes.Elem(n.out[0])
+	key := kind.String() + "_" + elem.String()
+	if c, ok := e.scalars[key]; ok {
+		return c, true
+	}
+	g := e.g
+	s := g.Array(elem)
+	c := g.BeginComputation(e.compName("region_" + key))
+	x, y := g.AddParameter("lhs", s, 0), g.AddParameter("rhs", s, 1)
+	g.AddOp(kind, kind.String(), s, x, y)
+	g.EndComputation(components.NoOp)
+	e.scalars[key] = c
+	return c, true
+}
+
+// computation adds the computation of a function or region. caps is nil for
+// one parameter an argument; else there is one tuple parameter, of the
+// arguments and then the captured values, and hand says that the result ends
+// with the captured values too (the body of a while).
+func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps []ref, hand bool) (components.CompID, bool) {
+	g := e.g
+	e.env = map[string][]components.OpID{}
+	e.scope = sc
+	if sc.up != nil { // a region; functions keep their names
+		name = e.compName(name)
+	}
+	c := g.BeginComputation(name)
+	line := uint32(e.lineAt(pos))
+	g.Comps.TextLine[c] = line
+	ok := true
+	if caps == nil {
+		for i, a := range r.args {
+			op := g.AddParameter(a.name, a.shape, i)
+			g.Ops.TextLine[op] = line
+			ok = ok && e.define(a.name, a.pos, op)
+		}
+	} else {
+		shapes := make([]components.ShapeID, 0, len(r.args)+len(caps))
+		for _, a := range r.args {
+			shapes = append(shapes, a.shape)
+		}
+		for _, u := range caps {
+			s, found := e.shapeOf(u, sc)
+			if !found {
+				g.EndComputation(components.NoOp)
+				return c, e.failAt(u.pos, "value %%%s#%d is not defined before", u.name, u.i)
+			}
+			shapes = append(shapes, s)
+		}
+		state := g.AddParameter("state", g.Shapes.AddTuple(shapes), 0)
+		g.Ops.TextLine[state] = line
+		for i, a := range r.args {
+			op := g.AddTupleElement(a.name, state, i)
+			g.Ops.TextLine[op] = line
+			ok = ok && e.define(a.name, a.pos, op)
+		}
+		for i, u := range caps {
+			op := g.AddTupleElement(u.name+"."+strconv.Itoa(u.i), state, len(r.args)+i)
+			g.Ops.TextLine[op] = line
+			e.bindOne(u, op)
+		}
+	}
+	root := components.NoOp
+	if ok {
+		root, ok = e.block(r, caps, hand)
+	}
+	g.EndComputation(root)
+	return c, ok && e.err == nil
+}
+
+// shapeOf returns the shape of a value from its definition.
+func (e *emitter) shapeOf(u ref, sc *scope) (components.ShapeID, bool) {
+	for ; sc != nil; sc = sc.up {
+		n, ok := sc.defs[u.name]
+		if !ok {
+			continue
+		}
+		if n != nil {
+			if u.i < len(n.out) {
+				return n.out[u.i], true
+			}
+			return 0, false
+		}
+		return sc.argShape(u.name)
+	}
+	return 0, false
+}
+
+// block adds the operations of a region and returns its root.
+func (e *emitter) block(r *region, caps []ref, hand bool) (components.OpID, bool) {
+	for i, n := range r.ops {
+		if n.op() == "return" || n.op() == "yield" {
+			if i != len(r.ops)-1 {
+				return 0, e.failAt(r.ops[i+1].pos, "an operation after the return")
+			}
+			var out []components.OpID
+			for _, u := range n.operands {
+				v, ok := e.use(u)
+				if !ok {
+					return 0, false
+				}
+				out = append(out, v)
+			}
+			if hand {
+				for _, u := range caps {
+					v, ok := e.use(u)
+					if !ok {
+						return 0, false
+					}
+					out = append(out, v)
+				}
+			}
+			if len(out) == 1 && !hand {
+				return out[0], true
+			}
+			op := e.g.AddTuple("", out...)
+			e.place(op, n)
+			return op, true
+		}
+		if !e.op(n) {
+			return 0, false
+		}
+	}
+	return 0, e.failAt(r.pos, "a region without a return")
+}
+
+// use returns the operator of a value; a constant from outside is repeated.
+func (e *emitter) use(u ref) (components.OpID, bool) {
+	if v, ok := e.env[u.name]; ok && u.i < len(v) && v[u.i] != components.NoOp {
+		return v[u.i], true
+	}
+	if n, ok := e.scope.find(u.name); ok && constantNode(n) && e.scope.defs[u.name] == nil && u.i == 0 {
+		if !e.op(n) {
+			return 0, false
+		}
+		return e.env[u.name][0], true
+	}
+	return 0, e.failAt(u.pos, "value %%%s is not defined before", u.name)
+}
+
+// define binds a name to one operator.
+func (e *emitter) define(name string, pos int, op components.OpID) bool {
+	if _, twice := e.env[name]; twice {
+		return e.failAt(pos, "value %%%s is defined twice", name)
+	}
+	e.env[name] = []components.OpID{op}
+	return true
+}
+
+func (e *emitter) bindOne(u ref, op components.OpID) {
+	v := e.env[u.name]
+	for len(v) <= u.i {
+		v = append(v, components.NoOp)
+	}
+	v[u.i] = op
+	e.env[u.name] = v
+}
+
+// bind gives the results of n to their names: the operator itself for one
+// result, the elements of its tuple for several.
+func (e *emitter) bind(n *node, op components.OpID) bool {
+	if n.results == 0 {
+		return true
+	}
+	if n.results == 1 {
+		return e.define(n.result, n.pos, op)
+	}
+	return e.bindElements(n, op)
+}
+
+func (e *emitter) bindElements(n *node, op components.OpID) bool {
+	if _, twice := e.env[n.result]; twice {
+		return e.failAt(n.pos, "value %%%s is defined twice", n.result)
+	}
+	v := make([]components.OpID, n.results)
+	for i := range v {
+		v[i] = e.g.AddTupleElement(n.result+"."+strconv.Itoa(i), op, i)
+		e.place(v[i], n)
+	}
+	e.env[n.result] = v
+	return true
+}
+
+// place sets the line and the metadata of an operator.
+func (e *emitter) place(op components.OpID, n *node) {
+	t := &e.g.Ops
+	t.TextLine[op] = uint32(e.lineAt(n.pos))
+	if n.loc == "" {
+		return
+	}
+	name, file, line := e.resolveLoc(n.loc, 0)
+	if name != "" {
+		t.OpName[op] = e.g.Str(name)
+	}
+	if file != "" {
+		t.SourceFile[op], t.SourceLine[op] = e.g.Str(file), uint32(line)
+	}
+}
+
+// resolveLoc finds a name and a place in a location: "file":line:col,
+// "name"(child), callsite(a at b), fused[a, b], or an alias of one.
+func (e *emitter) resolveLoc(text string, depth int) (name, file string, line int64) {
+	text = strings.TrimSpace(text)
+	if depth > 32 {
+		return "", "", 0
+	}
+	if strings.HasPrefix(text, "#") {
+		v, ok := e.alias[text]
+		if !ok {
+			return "", "", 0
+		}
+		return e.resolveLoc(v, depth+1)
+	}
+	if in, ok := strings.CutPrefix(text, "loc("); ok {
+		return e.resolveLoc(strings.TrimSuffix(in, ")"), depth+1)
+	}
+	c := scanner{s: text}
+	switch {
+	case strings.HasPrefix(text, `"`):
+		s, ok := c.quoted()
+		if !ok {
+			return "", "", 0
+		}
+		if rest, is := strings.CutPrefix(text[c.pos:], ":"); is {
+			n, _, _ := strings.Cut(rest, ":")
+			n, _, _ = strings.Cut(n, " ")
+			line, _ = parseInt(n)
+			return "", s, max(line, 0)
+		}
+		if c.peek() == '(' {
+			if in, ok := c.balanced(); ok {
+				_, file, line = e.resolveLoc(in[1:len(in)-1], depth+1)
+			}
+		}
+		return s, file, line
+	case strings.HasPrefix(text, "callsite("):
+		in := strings.TrimSuffix(strings.TrimPrefix(text, "callsite("), ")")
+		if i := strings.Index(in, " at "); i >= 0 {
+			in = in[:i]
+		}
+		return e.resolveLoc(in, depth+1)
+	case strings.HasPrefix(text, "fused"):
+		if i := strings.IndexByte(text, '['); i >= 0 {
+			for _, part := range splitTop(strings.TrimSuffix(text[i+1:], "]")) {
+				n, f, l := e.resolveLoc(part, depth+1)
+				if name == "" {
+					name = n
+				}
+				if file == "" {
+					file, line = f, l
+				}
+			}
+		}
+	}
+	return name, file, line
+}

@@ -1,0 +1,331 @@
+package stablehlo
+
+import (
+	"strings"
+
+	"perfsim/components"
+)
+
+// opKind maps the name of an operation of StableHLO, MHLO or CHLO to an
+// opcode of HLO: mostly by replacing '_' with '-'.
+func opKind(name string) (components.OpKind, bool) {
+	dialect, op, ok := strings.Cut(name, ".")
+	if !ok {
+		return 0, false
+	}
+	switch dialect {
+	case "stablehlo", "mhlo", "chlo", "vhlo":
+	default:
+		return 0, false
+	}
+	switch op {
+	case "after_all", "create_token":
+		return components.OpAfterAll, true
+	case "broadcast_in_dim":
+		return components.OpBroadcast, true
+	case "case", "if":
+		return components.OpConditional, true
+	case "composite":
+		return components.OpCall, true
+	case "dot_general":
+		return components.OpDot, true
+	case "optimization_barrier":
+		return components.OpOptBarrier, true
+	case "top_k":
+		return components.OpTopK, true
+	case "return", "fusion", "async_start", "async_update", "async_done":
+		return 0, false
+	}
+	return components.ParseOpKind(strings.ReplaceAll(op, "_", "-"))
+}
+
+// op adds one operation to the computation being filled.
+func (e *emitter) op(n *node) bool {
+	g := e.g
+	if n.results > 0 && len(n.out) != n.results {
+		return e.failAt(n.pos, "%s has %d results and %d result types", n.name, n.results, len(n.out))
+	}
+	switch n.op() {
+	case "constant":
+		return e.constant(n)
+	case "while":
+		return e.while(n)
+	case "case", "if":
+		if len(n.regions) > 0 {
+			return e.branches(n)
+		}
+	}
+	args := make([]components.OpID, 0, 8)
+	for _, u := range n.operands {
+		v, ok := e.use(u)
+		if !ok {
+			return false
+		}
+		args = append(args, v)
+	}
+	var shape components.ShapeID
+	if len(n.out) == 1 {
+		shape = n.out[0]
+	} else {
+		shape = g.Shapes.AddTuple(n.out)
+	}
+	kind, known := opKind(n.name)
+	name := n.result
+	switch n.name {
+	case "func.call":
+		kind, known = components.OpCall, true
+	case "sdy.sharding_constraint", "sdy.reshard":
+		kind, known = components.OpCustomCall, true
+	}
+	switch kind {
+	case components.OpSend:
+		return e.send(n, args)
+	case components.OpRecv:
+		return e.recv(n, args)
+	case components.OpBroadcast:
+		if n.op() == "broadcast_in_dim" {
+			return e.broadcast(n, args, shape)
+		}
+	case components.OpOptBarrier: // HLO's takes one value, a tuple of several
+		if len(args) > 1 {
+			t := g.AddTuple("", args...)
+			e.place(t, n)
+			args = []components.OpID{t}
+		}
+	case components.OpOutfeed:
+		if len(args) != 2 && len(args) > 0 {
+			data := g.AddTuple("", args[:len(args)-1]...)
+			e.place(data, n)
+			args = []components.OpID{data, args[len(args)-1]}
+		}
+	}
+	op := g.AddOp(kind, name, shape, args...)
+	e.place(op, n)
+	if !known {
+		g.SetAttrStr(op, components.AttrOpcode, n.name)
+	}
+	for i, c := range n.comps {
+		role := components.RoleToApply
+		if kind == components.OpSelectAndScatter {
+			role = [2]components.CallRole{components.RoleSelect, components.RoleScatter}[min(i, 1)]
+		}
+		g.AddCall(op, role, c)
+	}
+	if !e.attributes(n, op) {
+		return false
+	}
+	return e.bind(n, op)
+}
+
+// broadcast adds broadcast_in_dim. Dimensions of size 1 that are stretched are
+// taken away by a reshape first: HLO's broadcast only adds dimensions.
+func (e *emitter) broadcast(n *node, args []components.OpID, shape components.ShapeID) bool {
+	g := e.g
+	dims, _, _, ok := e.ints(n, "broadcast_dimensions", "dims")
+	if !ok {
+		return false
+	}
+	if len(args) != 1 {
+		return e.failAt(n.pos, "%s has %d operands, want 1", n.name, len(args))
+	}
+	src := g.Ops.Shape[args[0]]
+	from, to := g.Shapes.Dims(src), g.Shapes.Dims(shape)
+	if len(dims) != len(from) {
+		return e.failAt(n.pos, "%s names %d dimensions for an operand of rank %d", n.name, len(dims), len(from))
+	}
+	var kept, size []int64
+	for i, d := range dims {
+		if d < 0 || d >= int64(len(to)) {
+			return e.failAt(n.pos, "%s: dimension %d is outside rank %d", n.name, d, len(to))
+		}
+		if from[i] == 1 && to[d] != 1 {
+			continue
+		}
+		kept, size = append(kept, d), append(size, from[i])
+	}
+	if len(kept) != len(dims) {
+		args[0] = g.AddOp(components.OpReshape, "", g.Array(g.Shapes.Elem(src), size...), args[0])
+		e.place(args[0], n)
+	}
+	op := g.AddOp(components.OpBroadcast, n.result, shape, args[0])
+	g.SetInts(op, components.AttrDimensions, kept...)
+	e.place(op, n)
+	return e.bind(n, op)
+}
+
+// constant adds a constant. A splat is a scalar and its broadcast: there is
+// no array of equal values to be loaded.
+func (e *emitter) constant(n *node) bool {
+	g := e.g
+	text := e.resolve(n.denseText())
+	if len(n.out) != 1 {
+		return e.failAt(n.pos, "constant with %d types", len(n.out))
+	}
+	shape := n.out[0]
+	elem := g.Shapes.Elem(shape)
+	body := text
+	if strings.HasPrefix(text, "dense<") {
+		c := scanner{s: text, pos: len("dense")}
+		in, ok := c.balanced()
+		if !ok {
+			return e.failAt(n.pos, "dense value is not closed")
+		}
+		body = strings.TrimSpace(in[1 : len(in)-1])
+	} else if strings.HasPrefix(text, "dense_resource<") {
+		body = ""
+	} else {
+		body, _, _ = strings.Cut(text, ":")
+		body = strings.TrimSpace(body)
+	}
+	scalar := g.Shapes.Rank(shape) == 0
+	splat := body != "" && body[0] != '[' && body[0] != '"' && body[0] != '('
+	if scalar || !splat {
+		op := g.AddOp(components.OpConstant, n.result, shape)
+		e.place(op, n)
+		if scalar && body != "" && body[0] != '"' && body[0] != '(' && !scalarValue(g, op, elem, strings.Trim(body, "[]")) {
+			return e.failAt(n.pos, "constant %q is no value of %s", clip(body), g.ShapeText(shape))
+		}
+		return e.bind(n, op)
+	}
+	one := g.AddOp(components.OpConstant, n.result+".value", g.Array(elem))
+	e.place(one, n)
+	if !scalarValue(g, one, elem, body) {
+		return e.failAt(n.pos, "constant %q is no value of %s", clip(body), g.ShapeText(shape))
+	}
+	op := g.AddOp(components.OpBroadcast, n.result, shape, one)
+	g.SetInts(op, components.AttrDimensions)
+	e.place(op, n)
+	return e.bind(n, op)
+}
+
+// while adds a loop over a tuple: the loop values, then what the regions use
+// from outside.
+func (e *emitter) while(n *node) bool {
+	g := e.g
+	var args []components.OpID
+	for _, u := range append(append([]ref(nil), n.operands...), n.captures[0]...) {
+		v, ok := e.use(u)
+		if !ok {
+			return false
+		}
+		args = append(args, v)
+	}
+	if len(n.out) != len(n.operands) || n.results != 0 && n.results != len(n.out) {
+		return e.failAt(n.pos, "while of %d values has %d types and %d results", len(n.operands), len(n.out), n.results)
+	}
+	state := g.AddTuple("", args...)
+	e.place(state, n)
+	op := g.AddOp(components.OpWhile, n.result, g.Ops.Shape[state], state)
+	e.place(op, n)
+	g.AddCall(op, components.RoleCondition, n.comps[0])
+	g.AddCall(op, components.RoleBody, n.comps[1])
+	if n.results == 0 {
+		return true
+	}
+	return e.bindElements(n, op)
+}
+
+// branches adds a conditional: each branch takes the tuple of what it uses
+// from outside.
+func (e *emitter) branches(n *node) bool {
+	g := e.g
+	if len(n.operands) != 1 {
+		return e.failAt(n.pos, "%s has %d operands, want 1", n.name, len(n.operands))
+	}
+	sel, ok := e.use(n.operands[0])
+	if !ok {
+		return false
+	}
+	args := []components.OpID{sel}
+	for _, caps := range n.captures {
+		var elems []components.OpID
+		for _, u := range caps {
+			v, ok := e.use(u)
+			if !ok {
+				return false
+			}
+			elems = append(elems, v)
+		}
+		t := g.AddTuple("", elems...)
+		e.place(t, n)
+		args = append(args, t)
+	}
+	var shape components.ShapeID
+	if len(n.out) == 1 {
+		shape = n.out[0]
+	} else {
+		shape = g.Shapes.AddTuple(n.out)
+	}
+	op := g.AddOp(components.OpConditional, n.result, shape, args...)
+	e.place(op, n)
+	for _, c := range n.comps {
+		g.AddCall(op, components.RoleBranch, c)
+	}
+	return e.bind(n, op)
+}
+
+// send adds send and send-done: StableHLO has one operation for both.
+func (e *emitter) send(n *node, args []components.OpID) bool {
+	g := e.g
+	if len(args) == 0 {
+		return e.failAt(n.pos, "send without operands")
+	}
+	token := args[len(args)-1]
+	data := args[0]
+	if len(args) != 2 {
+		data = g.AddTuple("", args[:len(args)-1]...)
+		e.place(data, n)
+	}
+	tok := g.Array(components.ElemToken)
+	shape := g.Shapes.AddTuple([]components.ShapeID{g.Ops.Shape[data], g.Array(components.ElemU32), tok})
+	op := g.AddOp(components.OpSend, "", shape, data, token)
+	e.place(op, n)
+	if !e.attributes(n, op) {
+		return false
+	}
+	done := g.AddOp(components.OpSendDone, n.result, tok, op)
+	e.place(done, n)
+	return e.bind(n, done)
+}
+
+// recv likewise; the results are the data and a token.
+func (e *emitter) recv(n *node, args []components.OpID) bool {
+	g := e.g
+	if len(args) != 1 || len(n.out) < 1 {
+		return e.failAt(n.pos, "recv with %d operands and %d results", len(args), len(n.out))
+	}
+	data := n.out[0]
+	if len(n.out) != 2 {
+		data = g.Shapes.AddTuple(n.out[:len(n.out)-1])
+	}
+	tok := g.Array(components.ElemToken)
+	op := g.AddOp(components.OpRecv, "", g.Shapes.AddTuple([]components.ShapeID{data, g.Array(components.ElemU32), tok}), args[0])
+	e.place(op, n)
+	if !e.attributes(n, op) {
+		return false
+	}
+	done := g.AddOp(components.OpRecvDone, "", g.Shapes.AddTuple([]components.ShapeID{data, tok}), op)
+	e.place(done, n)
+	if n.results == 0 {
+		return true
+	}
+	v := make([]components.OpID, n.results)
+	for i := range v {
+		switch {
+		case i == n.results-1:
+			v[i] = g.AddTupleElement("", done, 1)
+		case n.results == 2:
+			v[i] = g.AddTupleElement("", done, 0)
+		default:
+			t := g.AddTupleElement("", done, 0)
+			e.place(t, n)
+			v[i] = g.AddTupleElement("", t, i)
+		}
+		e.place(v[i], n)
+	}
+	if _, twice := e.env[n.result]; twice {
+		return e.failAt(n.pos, "value %%%s is defined twice", n.result)
+	}
+	e.env[n.result] = v
+	return true
+}

@@ -1,0 +1,77 @@
+package stablehlo
+
+import "perfsim/components"
+
+// scope says what is visible in a region: the results of its operations and
+// its arguments, then what is visible around it.
+type scope struct {
+	up   *scope
+	defs map[string]*node // nil for an argument
+	args []arg
+}
+
+func newScope(up *scope, r *region) *scope {
+	s := &scope{up: up, defs: make(map[string]*node, len(r.ops)+len(r.args)), args: r.args}
+	for _, a := range r.args {
+		s.defs[a.name] = nil
+	}
+	for _, n := range r.ops {
+		if n.result != "" {
+			s.defs[n.result] = n
+		}
+	}
+	return s
+}
+
+func (s *scope) find(name string) (*node, bool) {
+	for ; s != nil; s = s.up {
+		if n, ok := s.defs[name]; ok {
+			return n, true
+		}
+	}
+	return nil, false
+}
+
+// argShape returns the shape of an argument.
+func (s *scope) argShape(name string) (components.ShapeID, bool) {
+	for _, a := range s.args {
+		if a.name == name {
+			return a.shape, true
+		}
+	}
+	return 0, false
+}
+
+// value names one result of an operation, or an argument.
+type value struct {
+	name string
+	i    int
+}
+
+// freeValues returns what a region uses and does not define, in order of use.
+func freeValues(r *region) []ref {
+	if r.done {
+		return r.free
+	}
+	inside := newScope(nil, r)
+	seen := map[value]bool{}
+	add := func(u ref) {
+		if _, ok := inside.defs[u.name]; ok || seen[value{u.name, u.i}] {
+			return
+		}
+		seen[value{u.name, u.i}] = true
+		r.free = append(r.free, u)
+	}
+	for _, n := range r.ops {
+		for _, u := range n.operands {
+			add(u)
+		}
+		for _, inner := range n.regions {
+			for _, u := range freeValues(inner) {
+				add(u)
+			}
+		}
+	}
+	r.done = true
+	return r.free
+}

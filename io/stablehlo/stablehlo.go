@@ -1,0 +1,198 @@
+// Package stablehlo reads StableHLO modules in MLIR text, in the pretty and
+// in the generic form, into the graph that the HLO readers make. Operations
+// of MHLO and CHLO with an HLO twin are read as well; the others become
+// operators of unknown opcode, named, never dropped.
+//
+// What HLO has and StableHLO has not is made as XLA's own translation makes
+// it: one tuple for the state of a loop, a computation for each region, a
+// broadcast scalar for a splat constant, send-done and recv-done.
+package stablehlo
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"perfsim/components"
+)
+
+// bytecodeMagic begins MLIR bytecode.
+const bytecodeMagic = "ML\xefR"
+
+// ErrBytecode says that the input is MLIR bytecode and what to do.
+var ErrBytecode = errors.New("this is MLIR bytecode, which is not read; make text of it first: " +
+	"stablehlo-translate --deserialize FILE -o FILE.mlir (a portable artifact), or mlir-opt FILE -o FILE.mlir")
+
+// Sniff reports whether head begins a StableHLO text or MLIR bytecode (which
+// Read refuses with advice).
+func Sniff(head []byte) bool {
+	if bytes.HasPrefix(head, []byte(bytecodeMagic)) {
+		return true
+	}
+	c := scanner{s: string(head)}
+	c.peek()
+	rest := c.s[c.pos:]
+	for _, p := range []string{"module @", "module {", "module attributes", "builtin.module", `"builtin.module"`, "func.func ", "#loc"} {
+		if strings.HasPrefix(rest, p) {
+			return true
+		}
+	}
+	// Aliases before the module.
+	return rest != "" && (rest[0] == '#' || rest[0] == '!') && (strings.Contains(rest, "\nmodule") || strings.Contains(rest, "stablehlo."))
+}
+
+// Read reads every module of an MLIR text: modules one after another or in
+// the sections that lines "// -----" make, or functions without a module
+// around them. name is for messages. Errors are *Error, or wrap ErrBytecode.
+// The graphs satisfy components.Graph.Check.
+func Read(name string, b []byte) ([]*components.Graph, error) {
+	if bytes.HasPrefix(b, []byte(bytecodeMagic)) {
+		return nil, &bytecodeError{name}
+	}
+	text := string(b)
+	lines := lineStarts(text)
+	var graphs []*components.Graph
+	for start := 0; start < len(text); {
+		end, next := section(text, start)
+		p := &parser{
+			scanner: scanner{file: name, s: text[:end], pos: start, lines: lines},
+			alias:   map[string]string{}, typeAlias: map[string]string{},
+		}
+		g, ok := p.section()
+		if !ok {
+			return nil, p.err
+		}
+		graphs = append(graphs, g...)
+		start = next
+	}
+	if len(graphs) == 0 {
+		return nil, &Error{File: name, Line: 1, Col: 1, Msg: "no module: the text is empty"}
+	}
+	return graphs, nil
+}
+
+type bytecodeError struct{ file string }
+
+func (e *bytecodeError) Error() string { return e.file + ": " + ErrBytecode.Error() }
+
+// Unwrap makes errors.Is(err, ErrBytecode) true.
+func (e *bytecodeError) Unwrap() error { return ErrBytecode }
+
+// section returns where the section that starts at start ends and where the
+// next one begins.
+func section(text string, start int) (end, next int) {
+	for at := start; ; {
+		n := strings.Index(text[at:], "// -----")
+		if n < 0 {
+			return len(text), len(text)
+		}
+		at += n
+		line := strings.LastIndexByte(text[:at], '\n') + 1
+		if strings.TrimSpace(text[line:at]) == "" {
+			if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+				return at, at + n + 1
+			}
+			return at, len(text)
+		}
+		at += len("// -----")
+	}
+}
+
+// section reads the modules of one section.
+func (p *parser) section() ([]*components.Graph, bool) {
+	var bare []*node
+	bareGraph := components.NewGraph("module")
+	type module struct {
+		n *node
+		g *components.Graph
+	}
+	var modules []module
+	bareTypes := map[string]components.ShapeID{}
+	for p.more() {
+		p.g, p.types = bareGraph, bareTypes
+		isModule := p.has("module") || p.has("builtin.module") || p.has(`"builtin.module"`)
+		if isModule {
+			p.g, p.types = components.NewGraph("module"), map[string]components.ShapeID{}
+		}
+		n, ok := p.topOp()
+		switch {
+		case !ok:
+			return nil, false
+		case n == nil:
+		case n.name == "builtin.module":
+			modules = append(modules, module{n, p.g})
+		default:
+			bare = append(bare, n)
+		}
+	}
+	if p.err != nil {
+		return nil, false
+	}
+	var graphs []*components.Graph
+	for _, m := range modules {
+		if len(m.n.regions) != 1 {
+			return nil, p.failAt(m.n.pos, "module with %d regions", len(m.n.regions))
+		}
+		if m.n.symbol != "" {
+			m.g.Name = m.g.Str(m.n.symbol)
+		}
+		for key, to := range map[string]*int64{"mhlo.num_replicas": &m.g.Replicas, "mhlo.num_partitions": &m.g.Partitions} {
+			if a, has := m.n.attr(key); has {
+				if v, _, ok := p.intList(a.val); ok && len(v) == 1 && v[0] >= 0 {
+					*to = v[0]
+				}
+			}
+		}
+		if !p.graph(m.g, m.n.regions[0].ops, m.n.pos) {
+			return nil, false
+		}
+		graphs = append(graphs, m.g)
+	}
+	for _, n := range bare {
+		if n.name == "func.func" && len(n.regions) > 0 {
+			if !p.graph(bareGraph, bare, bare[0].pos) {
+				return nil, false
+			}
+			return append(graphs, bareGraph), true
+		}
+	}
+	if len(bare) > 0 && len(modules) == 0 {
+		return nil, p.failAt(bare[0].pos, "%s outside a function", bare[0].name)
+	}
+	return graphs, true
+}
+
+// graph makes and checks the graph of one module.
+func (p *parser) graph(g *components.Graph, ops []*node, pos int) bool {
+	p.g = g
+	e := &emitter{parser: p, g: g}
+	if !e.module(ops, pos) {
+		return false
+	}
+	if err := g.Check(); err != nil {
+		return p.graphErr(err, pos)
+	}
+	g.DeriveTripCounts()
+	return true
+}
+
+// graphErr turns an error of the graph into one with a place.
+func (p *parser) graphErr(err error, pos int) bool {
+	var ge *components.GraphError
+	if errors.As(err, &ge) {
+		line := 0
+		switch {
+		case ge.Op != components.NoOp:
+			line = int(p.g.Ops.TextLine[ge.Op])
+		case ge.Comp != components.NoComp:
+			line = int(p.g.Comps.TextLine[ge.Comp])
+		}
+		if line > 0 {
+			pos = p.lines[line-1]
+			for pos < len(p.s) && isSpace(p.s[pos]) {
+				pos++
+			}
+		}
+	}
+	return p.failAt(pos, "%v", err)
+}
