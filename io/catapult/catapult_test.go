@@ -90,7 +90,7 @@ func sample() *components.World {
 func write(t *testing.T, w *components.World, r components.Run, graph bool) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(context.Background(), &b, w, 0, r, graph); err != nil {
+	if err := Write(context.Background(), &b, w, 0, r, graph, 1); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -265,7 +265,7 @@ func TestReadErrors(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
-	if err := Write(context.Background(), &b, sample(), 0, components.RunA, false); err != nil {
+	if err := Write(context.Background(), &b, sample(), 0, components.RunA, false, 1); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())

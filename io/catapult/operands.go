@@ -1,8 +1,6 @@
 package catapult
 
 import (
-	"strconv"
-
 	"perfsim/components"
 	"perfsim/io/format"
 )
@@ -43,7 +41,7 @@ func (t *tracer) appendOperands(b []byte, i uint32) []byte {
 
 // selected tells whether operand row r is a pattern of the wanted side.
 func (t *tracer) selected(r int, out bool) bool {
-	return (t.m.Operands.Role.At(r) == components.RoleOut) == out && t.m.Operands.NumDims.At(r) > 0
+	return (t.roles[r] == components.RoleOut) == out && t.numDims[r] > 0
 }
 
 func (t *tracer) shapes(b []byte, lo, hi int, out bool) []byte {
@@ -56,7 +54,7 @@ func (t *tracer) shapes(b []byte, lo, hi int, out bool) []byte {
 			b = append(b, ' ')
 		}
 		first = false
-		b = appendList(b, t.m.Operands.At(r).Counts)
+		b = t.appendCounts(b, r)
 	}
 	return b
 }
@@ -71,38 +69,42 @@ func (t *tracer) patterns(b []byte, lo, hi int, out bool) []byte {
 			b = append(b, ' ')
 		}
 		first = false
-		o := t.m.Operands.At(r)
-		b = append(b, o.DType.String()...)
+		b = append(b, t.m.Operands.DType.At(r).String()...)
 		b = append(b, '@')
-		offset := o.Address
-		if o.Where > 0 {
-			b = format.AppendJSONText(b, t.m.Symbols.Bytes(t.m.Locations.Name.At(int(o.Where-1))))
-			offset -= min(offset, t.m.Locations.Addr.At(int(o.Where-1)))
+		offset := t.m.Operands.Address.At(r)
+		if where := t.m.Operands.Where.At(r); where > 0 {
+			b = format.AppendJSONText(b, t.m.Symbols.Bytes(t.m.Locations.Name.At(int(where-1))))
+			offset -= min(offset, t.m.Locations.Addr.At(int(where-1)))
 		} else {
-			b = append(b, o.Memory.String()...)
+			b = append(b, t.m.Operands.Memory.At(r).String()...)
 		}
 		b = append(b, '+')
-		b = strconv.AppendUint(b, offset, 10)
+		b = appendUint(b, offset)
 		b = append(b, '[')
-		for n, s := range o.Steps {
+		at := int(t.dims[r])
+		for n, s := range t.steps[at : at+int(t.numDims[r])] {
 			if n > 0 {
 				b = append(b, ',')
 			}
-			b = strconv.AppendInt(b, s, 10)
+			if s < 0 {
+				b = append(b, '-')
+			}
+			b = appendUint(b, uint64(max(s, -s)))
 		}
 		b = append(b, ']')
-		b = appendList(b, o.Counts)
+		b = t.appendCounts(b, r)
 	}
 	return b
 }
 
-func appendList(b []byte, v []uint64) []byte {
+func (t *tracer) appendCounts(b []byte, r int) []byte {
 	b = append(b, '[')
-	for n, x := range v {
+	at := int(t.dims[r])
+	for n, x := range t.counts[at : at+int(t.numDims[r])] {
 		if n > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(b, x, 10)
+		b = appendUint(b, x)
 	}
 	return append(b, ']')
 }

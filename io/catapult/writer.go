@@ -1,7 +1,6 @@
 package catapult
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/format"
+	"perfsim/io/internal/ordered"
 )
 
 // Write writes the trace of one top-level block in run r: the documented
@@ -21,23 +21,37 @@ import (
 // never overlap partially: an instruction that leaves its lane before its
 // result is visible is drawn as long as it keeps the lane, and its full
 // duration stands in the argument latency_ns.
-func Write(ctx context.Context, out io.Writer, w *components.World, block int, r components.Run, graph bool) error {
-	t := &tracer{w: w, m: w.Module, run: r, graph: graph, out: bufio.NewWriterSize(out, 1<<16)}
-	t.tids = laneTids(w.Module)
+//
+// Up to jobs goroutines render; the bytes do not depend on how many.
+func Write(ctx context.Context, out io.Writer, w *components.World, block int, r components.Run, graph bool, jobs int) error {
+	t := newTracer(w, r, graph)
 	t.verbatim = w.Module.Attribute(documentedTrace) != ""
-	return t.block(ctx, block)
+	return t.block(ctx, out, block, jobs)
 }
 
+// tracer is what rendering the events of a block needs; it is read by several
+// goroutines at once.
 type tracer struct {
 	w     *components.World
 	m     *components.Module
 	run   components.Run
 	graph bool
-	out   *bufio.Writer
 	tids  []int
-	buf   []byte
-	// shown is how long each event of the block is drawn; kept only for the
-	// arrows of the graph.
+	// Columns that every record asks for.
+	arrive  [][2]uint64
+	durs    [][2]uint32 // nil where durations are latencies
+	latency []uint32
+	flags   []components.Flags
+	lane    []uint16
+	roles   []components.OperandRole
+	dims    []uint32
+	numDims []uint8
+	steps   []int64
+	counts  []uint64
+	// What the text of a lane or opcode is, made once.
+	laneText, engineText, opcodeText [][]byte
+	// shown is how long each event of the block is drawn, in ns; kept only for
+	// the arrows of the graph.
 	shown []uint64
 	first uint32
 	// verbatim tells that the module was read from a trace and keeps the
@@ -45,74 +59,129 @@ type tracer struct {
 	verbatim bool
 }
 
-func (t *tracer) block(ctx context.Context, b int) error {
+func newTracer(w *components.World, r components.Run, graph bool) *tracer {
+	m := w.Module
+	t := &tracer{w: w, m: m, run: r, graph: graph, tids: laneTids(m), arrive: w.Events.Arrive.Slice(), latency: m.Instr.Latency.Slice(),
+		flags: m.Instr.Flags.Slice(), lane: m.Instr.Lane.Slice()}
+	o := &m.Operands
+	t.roles, t.dims, t.numDims, t.steps, t.counts = o.Role.Slice(), o.Dims.Slice(), o.NumDims.Slice(), o.Step.Slice(), o.Count.Slice()
+	if w.Events.Dur.Len() > 0 {
+		t.durs = w.Events.Dur.Slice()
+	}
+	for l, tid := range t.tids {
+		b := append([]byte(nil), `,"pid":0,"tid":`...)
+		b = strconv.AppendInt(b, int64(tid), 10)
+		t.laneText = append(t.laneText, append(b, `,"args":{"bir_id":`...))
+		b = append([]byte(nil), `,"engine":"Engine`...)
+		b = strconv.AppendInt(b, int64(l), 10)
+		t.engineText = append(t.engineText, append(b, '"'))
+	}
+	for op := range m.NumOpcodes() {
+		b := append([]byte(nil), `","opcode":`...)
+		b = format.AppendJSONString(b, m.OpcodeName(components.Opcode(op)))
+		t.opcodeText = append(t.opcodeText, append(b, `,"nki_source_location":`...))
+	}
+	return t
+}
+
+// span returns start and end of row i, as Events.Span does.
+func (t *tracer) span(i uint32) (start, end uint64) {
+	at := t.arrive[i][t.run]
+	dur := uint64(t.latency[i])
+	if t.durs != nil {
+		dur = uint64(t.durs[i][t.run])
+	}
+	if t.flags[i]&components.FlagTrigger != 0 {
+		return at, at + dur
+	}
+	return at - dur, at
+}
+
+// pieceRows is how many records are rendered at a time: about 100 KB.
+const pieceRows = 256
+
+// piece is rows from to to of a lane, or of the block for arrows.
+type piece struct{ lane, from, to int }
+
+func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 	first, end := t.m.Blocks.First.At(b), t.m.Blocks.End.At(b)
 	t.first = first
 	lanes := t.byLane(first, end)
-	t.buf = append(t.buf[:0], "[\n"...)
-	for tid, name := range documentedLanes {
-		if tid > 0 {
-			t.buf = append(t.buf, ",\n"...)
-		}
-		t.buf = appendThread(t.buf, tid, name)
-	}
-	t.buf = append(t.buf, '\n')
-	for l, rows := range lanes {
-		if t.tids[l] >= len(documentedLanes) && len(rows) > 0 {
-			t.buf = append(t.buf, ',')
-			t.buf = appendThread(t.buf, t.tids[l], laneTitle(t.m, l))
-			t.buf = append(t.buf, '\n')
-		}
-	}
 	if t.graph {
 		t.shown = make([]uint64, end-first)
-	}
-	written := 0
-	for _, rows := range lanes {
-		for n, i := range rows {
-			start, stop := t.w.Events.Span(t.m, components.InstrID(i), t.run)
-			dur := stop - start
-			if n+1 < len(rows) {
-				next, _ := t.w.Events.Span(t.m, components.InstrID(rows[n+1]), t.run)
-				dur = min(dur, next-start)
-			}
-			t.event(i, start, dur, stop-start)
-			if t.graph {
-				t.shown[i-first] = dur
-			}
-			if written++; written&0xfff == 0 {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-			}
-			if err := t.flush(); err != nil {
-				return err
+		for _, rows := range lanes {
+			for n, i := range rows {
+				_, t.shown[i-first] = t.drawn(rows, n)
 			}
 		}
 	}
-	if t.graph {
-		for i := first; i < end; i++ {
-			t.arrows(i)
-			if err := t.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	t.buf = append(t.buf, "]\n"...)
-	if _, err := t.out.Write(t.buf); err != nil {
+	if _, err := out.Write(t.threads(lanes)); err != nil {
 		return err
 	}
-	return t.out.Flush()
+	var pieces []piece
+	for l, rows := range lanes {
+		for from := 0; from < len(rows); from += pieceRows {
+			pieces = append(pieces, piece{l, from, min(from+pieceRows, len(rows))})
+		}
+	}
+	events := len(pieces)
+	if t.graph {
+		for from := int(first); from < int(end); from += pieceRows {
+			pieces = append(pieces, piece{0, from, min(from+pieceRows, int(end))})
+		}
+	}
+	err := ordered.Write(ctx, out, jobs, len(pieces), func(n int, buf []byte) []byte {
+		p := pieces[n]
+		if n >= events {
+			for i := p.from; i < p.to; i++ {
+				buf = t.arrows(buf, uint32(i))
+			}
+			return buf
+		}
+		rows := lanes[p.lane]
+		for i := p.from; i < p.to; i++ {
+			start, dur := t.drawn(rows, i)
+			buf = t.event(buf, rows[i], start, dur)
+		}
+		return buf
+	})
+	if err != nil {
+		return err
+	}
+	_, err = out.Write([]byte("]\n"))
+	return err
 }
 
-// flush hands the buffer on when it has grown.
-func (t *tracer) flush() error {
-	if len(t.buf) < 1<<15 {
-		return nil
+// drawn returns the start of the n-th event of a lane and how long it is
+// drawn: not beyond the next one's start.
+func (t *tracer) drawn(rows []uint32, n int) (start, dur uint64) {
+	start, end := t.span(rows[n])
+	if n+1 < len(rows) {
+		next, _ := t.span(rows[n+1])
+		end = min(end, next)
 	}
-	_, err := t.out.Write(t.buf)
-	t.buf = t.buf[:0]
-	return err
+	return start, end - start
+}
+
+// threads returns the head of the trace: the documented thread names and
+// those of the lanes beyond that have events.
+func (t *tracer) threads(lanes [][]uint32) []byte {
+	b := append([]byte(nil), "[\n"...)
+	for tid, name := range documentedLanes {
+		if tid > 0 {
+			b = append(b, ",\n"...)
+		}
+		b = appendThread(b, tid, name)
+	}
+	b = append(b, '\n')
+	for l, rows := range lanes {
+		if t.tids[l] >= len(documentedLanes) && len(rows) > 0 {
+			b = append(b, ',')
+			b = appendThread(b, t.tids[l], laneTitle(t.m, l))
+			b = append(b, '\n')
+		}
+	}
+	return b
 }
 
 // byLane sorts the placed rows of a block by lane, in the order in which
@@ -145,7 +214,7 @@ func (t *tracer) byLane(first, end uint32) [][]uint32 {
 // sortByStart sorts the rows of a lane by start, the longer first at equal
 // starts. In-order lanes are sorted already, save for equal starts.
 func (t *tracer) sortByStart(rows []uint32) {
-	start := func(i uint32) uint64 { s, _ := t.w.Events.Span(t.m, components.InstrID(i), t.run); return s }
+	start := func(i uint32) uint64 { s, _ := t.span(i); return s }
 	sorted := true
 	for n := 1; n < len(rows) && sorted; n++ {
 		sorted = start(rows[n-1]) <= start(rows[n])
@@ -167,59 +236,52 @@ func (t *tracer) sortByStart(rows []uint32) {
 // numbers keep exactly; larger ids are written as strings.
 const maxExact = 1 << 53
 
-func (t *tracer) appendID(i uint32) {
+func (t *tracer) appendID(b []byte, i uint32) []byte {
 	id := uint64(i)
 	if t.m.Instr.Ref.Len() > 0 {
 		id = t.m.Instr.Ref.At(int(i))
 	}
 	if id > maxExact {
-		t.buf = append(t.buf, '"')
-		t.buf = strconv.AppendUint(t.buf, id, 10)
-		t.buf = append(t.buf, '"')
-		return
+		b = append(b, '"')
+		b = appendUint(b, id)
+		return append(b, '"')
 	}
-	t.buf = strconv.AppendUint(t.buf, id, 10)
+	return appendUint(b, id)
 }
 
-// event appends one complete event; dur is what is drawn, full the duration.
-func (t *tracer) event(i uint32, start, dur, full uint64) {
+// event appends one complete event that is drawn for dur ns from start.
+func (t *tracer) event(b []byte, i uint32, start, dur uint64) []byte {
 	m := t.m
 	in := &m.Instr
-	b := append(t.buf, `,{"name":"`...)
+	b = append(b, `,{"name":"`...)
 	nameAt := len(b)
 	b = t.appendName(b, i)
 	nameEnd := len(b)
 	b = append(b, `","ph":"X","ts":`...)
-	b = strconv.AppendUint(b, start, 10)
+	b = appendUint(b, start)
 	b = append(b, `,"dur":`...)
-	b = strconv.AppendUint(b, dur, 10)
-	b = append(b, `,"pid":0,"tid":`...)
-	b = strconv.AppendInt(b, int64(t.tids[in.Lane.At(int(i))]), 10)
-	b = append(b, `,"args":{"bir_id":`...)
-	t.buf = b
-	t.appendID(i)
-	b = append(t.buf, `,"bir_name":"`...)
+	b = appendUint(b, dur)
+	b = append(b, t.laneText[t.lane[i]]...)
+	b = t.appendID(b, i)
+	b = append(b, `,"bir_name":"`...)
 	b = append(b, b[nameAt:nameEnd]...)
-	b = append(b, `","opcode":`...)
-	b = format.AppendJSONString(b, m.OpcodeName(in.Opcode.At(int(i))))
-	b = append(b, `,"nki_source_location":`...)
+	b = append(b, t.opcodeText[in.Opcode.At(int(i))]...)
 	b = format.AppendJSONString(b, m.Symbols.Bytes(in.Source.Get(int(i))))
 	b = t.appendOperands(b, i)
-	if dur != full {
+	if s, end := t.span(i); end-s != dur {
 		b = append(b, `,"latency_ns":`...)
-		b = strconv.AppendUint(b, full, 10)
+		b = appendUint(b, end-s)
 	}
 	if banks := in.Banks.At(int(i)); banks != 0 {
 		b = append(b, `,"psum_banks":[`...)
-		b = strconv.AppendUint(b, uint64(banks&0xff), 10)
+		b = appendUint(b, uint64(banks&0xff))
 		b = append(b, ',')
-		b = strconv.AppendUint(b, uint64(banks>>8), 10)
+		b = appendUint(b, uint64(banks>>8))
 		b = append(b, ']')
 	}
 	b = append(b, `,"deps":[`...)
-	t.buf = b
-	t.deps(i)
-	t.buf = append(t.buf, "]}}\n"...)
+	b = t.deps(b, i)
+	return append(b, "]}}\n"...)
 }
 
 // appendName appends the escaped name without quotes.
@@ -227,82 +289,95 @@ func (t *tracer) appendName(b []byte, i uint32) []byte {
 	if s := t.m.Instr.Name.Get(int(i)); s != 0 {
 		return format.AppendJSONText(b, t.m.Symbols.Bytes(s))
 	}
-	return t.m.AppendInstrName(b, components.InstrID(i))
+	b = append(b, "I-"...) // what Module.InstrName says
+	return appendUint(b, uint64(i))
+}
+
+// edgeText has the two documented fragments of a dependency, by class.
+var edgeText = [components.NumClasses]string{
+	components.ClassFlow:    `,"edge_type":"Flow","end_time":`,
+	components.ClassOutput:  `,"edge_type":"Output","end_time":`,
+	components.ClassOrdered: `,"edge_type":"Ordered","end_time":`,
+	components.ClassAnti:    `,"edge_type":"Anti","end_time":`,
 }
 
 // deps appends one element per predecessor that has an event: its id, for
 // cross-engine ones the engine, and the documented two fragments.
-func (t *tracer) deps(i uint32) {
-	in := &t.m.Instr
-	lane := in.Lane.At(int(i))
-	first := true
-	for _, w := range t.m.Edges.Preds.Row(int(i)) {
+func (t *tracer) deps(b []byte, i uint32) []byte {
+	lane := t.lane[i]
+	for n, w := range t.m.Edges.Preds.Row(int(i)) {
 		p := w & ecs.TargetMask
 		class := uint8(w >> ecs.ClassShift)
-		if !first {
-			t.buf = append(t.buf, ',')
+		if n > 0 {
+			b = append(b, ',')
 		}
-		first = false
-		t.buf = append(t.buf, `{"bir_id":`...)
-		t.appendID(p)
-		if pl := in.Lane.At(int(p)); pl != lane {
-			t.buf = append(t.buf, `,"engine":"Engine`...)
-			t.buf = strconv.AppendUint(t.buf, uint64(pl), 10)
-			t.buf = append(t.buf, '"')
+		b = append(b, `{"bir_id":`...)
+		b = t.appendID(b, p)
+		if pl := t.lane[p]; pl != lane {
+			b = append(b, t.engineText[pl]...)
 		}
-		t.buf = append(t.buf, `,"edge_type":"`...)
-		t.buf = append(t.buf, components.KindOfClass(class).String()...)
-		t.buf = append(t.buf, `","end_time":`...)
-		_, end := t.w.Events.Span(t.m, components.InstrID(p), t.run)
-		t.buf = strconv.AppendUint(t.buf, end, 10)
+		b = append(b, edgeText[class]...)
+		_, end := t.span(p)
+		b = appendUint(b, end)
 		if t.graph && class == components.ClassAnti && t.run == components.RunB {
-			t.buf = append(t.buf, `,"honoured":false`...)
+			b = append(b, `,"honoured":false`...)
 		}
-		t.buf = append(t.buf, '}')
+		b = append(b, '}')
 	}
+	return b
 }
 
 // arrows appends a flow arrow for every honoured dependency of i: it starts
 // in the last ns of what is drawn of the producer and ends at the consumer's
 // start.
-func (t *tracer) arrows(i uint32) {
-	in := &t.m.Instr
-	if in.Flags.At(int(i))&components.FlagLoop != 0 {
-		return
+func (t *tracer) arrows(b []byte, i uint32) []byte {
+	if t.flags[i]&components.FlagLoop != 0 {
+		return b
+	}
+	row := t.m.Edges.Preds.Row(int(i))
+	if len(row) == 0 {
+		return b
 	}
 	off := t.m.Edges.Preds.Offsets()[i]
-	to, _ := t.w.Events.Span(t.m, components.InstrID(i), t.run)
-	for n, w := range t.m.Edges.Preds.Row(int(i)) {
+	to, _ := t.span(i)
+	for n, w := range row {
 		p := w & ecs.TargetMask
 		class := uint8(w >> ecs.ClassShift)
 		if class == components.ClassAnti && t.run == components.RunB {
 			continue
 		}
-		from, _ := t.w.Events.Span(t.m, components.InstrID(p), t.run)
+		from, _ := t.span(p)
 		if shown := t.shown[p-t.first]; shown > 0 {
 			from += shown - 1
 		}
 		from = min(from, to)
-		kind := components.KindOfClass(class).String()
 		id := uint64(off) + uint64(n)
-		t.arrow('s', kind, id, from, in.Lane.At(int(p)))
-		t.arrow('f', kind, id, to, in.Lane.At(int(i)))
+		b = t.arrow(b, startText[class], id, from, t.lane[p])
+		b = append(b, "}\n"...)
+		b = t.arrow(b, finishText[class], id, to, t.lane[i])
+		b = append(b, ",\"bp\":\"e\"}\n"...)
 	}
+	return b
 }
 
-func (t *tracer) arrow(ph byte, kind string, id, ts uint64, lane uint16) {
-	b := append(t.buf, `,{"name":"`...)
-	b = append(b, kind...)
-	b = append(b, `","cat":"dep","ph":"`...)
-	b = append(b, ph)
-	b = append(b, `","id":`...)
-	b = strconv.AppendUint(b, id, 10)
-	b = append(b, `,"ts":`...)
-	b = strconv.AppendUint(b, ts, 10)
-	b = append(b, `,"pid":0,"tid":`...)
-	b = strconv.AppendInt(b, int64(t.tids[lane]), 10)
-	if ph == 'f' {
-		b = append(b, `,"bp":"e"`...)
+// startText and finishText begin the two records of an arrow, by class.
+var (
+	startText  = arrowTexts("s")
+	finishText = arrowTexts("f")
+)
+
+func arrowTexts(ph string) (t [components.NumClasses]string) {
+	for c := range t {
+		t[c] = `,{"name":"` + components.KindOfClass(uint8(c)).String() + `","cat":"dep","ph":"` + ph + `","id":`
 	}
-	t.buf = append(b, "}\n"...)
+	return t
+}
+
+func (t *tracer) arrow(b []byte, text string, id, ts uint64, lane uint16) []byte {
+	b = append(b, text...)
+	b = appendUint(b, id)
+	b = append(b, `,"ts":`...)
+	b = appendUint(b, ts)
+	b = append(b, `,"pid":0,"tid":`...)
+	return appendUint(b, uint64(t.tids[lane]))
 }

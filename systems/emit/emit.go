@@ -64,7 +64,11 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 	n := names{used: map[string]int{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
-	for _, b := range m.TopBlocks() {
+	blocks := m.TopBlocks()
+	// Files are written side by side; where there are fewer than cores, a file
+	// has several.
+	each := max(1, w.Config.Jobs/max(1, 2*len(blocks)))
+	for _, b := range blocks {
 		for _, f := range []struct {
 			family, kind string
 			run          components.Run
@@ -84,7 +88,7 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			}
 			o.written[key] = name
 			g.Go(func() error {
-				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph) })
+				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph, each) })
 				o.Artifacts[slot].Size = size
 				return err
 			})
