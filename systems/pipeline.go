@@ -10,6 +10,7 @@ import (
 	"perfsim/io/metricstore"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
+	"perfsim/systems/deps"
 	"perfsim/systems/emit"
 	"perfsim/systems/place"
 	"perfsim/systems/summary"
@@ -21,6 +22,10 @@ import (
 // registrations share one kind of pass and differ in their name only.
 func pipeline() []Pass {
 	return []Pass{
+		{Ordinal: 74, Name: "build_fdeps", Make: buildFlow, // what reads depend on comes before what writes must wait for
+			Doc: "rebuild the flow dependencies of functions that came without any, or of all with --rebuild-deps"},
+		{Ordinal: 76, Name: "anti_dependency_analyzer", Make: analyzeAnti, // after allocation: needs addresses
+			Doc: "rebuild their anti- and output dependencies from access patterns"},
 		{Ordinal: 88, Name: "perf_sim", Flagged: true, Make: perfSim, // before the scheduler: the estimate it starts from
 			Doc: "place every instruction, with and without anti-dependencies; metric 42"},
 		{Ordinal: 99, Name: "perf_sim", Flagged: true, Make: perfSim, // after the scheduler: overwrites the estimate of 88
@@ -36,6 +41,22 @@ func pipeline() []Pass {
 
 // given are the components a module brings.
 var given = []ecs.Component{"instr", "edges", "blocks", "operands", "lanes", "machine"}
+
+func buildFlow(Pass, bool) []System {
+	return []System{{Name: "rebuild", Run: func(ctx context.Context, w *World) error {
+		r, err := deps.BuildFlow(ctx, w.Module, w.depsOptions())
+		w.rebuilt(r)
+		return err
+	}, Reads: []ecs.Component{"operands", "blocks"}, Writes: []ecs.Component{"edges"}}}
+}
+
+func analyzeAnti(Pass, bool) []System {
+	return []System{{Name: "rebuild", Run: func(ctx context.Context, w *World) error {
+		r, err := deps.AnalyzeAnti(ctx, w.Module, w.depsOptions())
+		w.rebuilt(r)
+		return err
+	}, Reads: []ecs.Component{"operands", "blocks", "edges"}, Writes: []ecs.Component{"edges"}}}
+}
 
 // perfSim are the systems of one perf_sim pass. The name of the pass is the
 // prefix of its trace files; nothing else differs between registrations.
@@ -93,6 +114,12 @@ type World struct {
 	Out       emit.Output
 	Log       func(string) // documented log lines; may be nil
 
+	// RebuildDeps has the dependency passes take every function, not only
+	// those that came without dependencies.
+	RebuildDeps bool
+	// Rebuilt adds up what the dependency passes inserted.
+	Rebuilt deps.Report
+
 	// placed tells that Events and Summary are those of the module as it is:
 	// a pass that simulates an unchanged module again reuses them.
 	placed bool
@@ -106,6 +133,28 @@ func NewWorld(m *components.Module) *World {
 // Changed tells that the module, machine or configuration changed, so that
 // the next perf_sim pass places anew.
 func (w *World) Changed() { w.placed = false }
+
+// depsOptions are the options of both dependency passes.
+func (w *World) depsOptions() deps.Options {
+	o := deps.Default()
+	o.All, o.Log = w.RebuildDeps, w.Log
+	return o
+}
+
+// rebuilt adds up what a dependency pass did.
+func (w *World) rebuilt(r deps.Report) {
+	if r.Functions == 0 {
+		return
+	}
+	w.Changed()
+	w.Rebuilt.Functions = max(w.Rebuilt.Functions, r.Functions)
+	w.Rebuilt.Accesses += r.Accesses
+	w.Rebuilt.Carried += r.Carried
+	w.Rebuilt.Blind += r.Blind
+	for k, n := range r.Edges {
+		w.Rebuilt.Edges[k] += n
+	}
+}
 
 func unlessPlaced(run func(context.Context, *World) error) func(context.Context, *World) error {
 	return func(ctx context.Context, w *World) error {

@@ -30,6 +30,8 @@ type inputFlags struct {
 	// module that was first read from the given format; nil for no.
 	skipOperands func(format string) bool
 	lowering     lowerFlags
+	// rebuildDeps is set by commands that run the dependency passes.
+	rebuildDeps bool
 }
 
 func (f *inputFlags) add(c *cobra.Command) {

@@ -80,6 +80,7 @@ store and the package file.perf-sim.`,
 	fl.BoolVar(&timings, "timings", false, "tell how long each system took")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
 	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
+	fl.BoolVar(&in.rebuildDeps, "rebuild-deps", false, "add the dependencies that access patterns imply to every function, not only to those that came without any")
 	fl.StringSliceVar(&passes.Only, "pass", nil, "replace the pipeline by these passes (see 'perfsim passes')")
 	fl.StringSliceVar(&passes.Skip, "skip-pass", nil, "leave these passes out")
 	fl.StringVar(&passes.Start, "start-pass", "", "drop every pass before this one")
@@ -103,6 +104,7 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 		return nil, nil, err
 	}
 	w.Log = log
+	w.RebuildDeps = in.rebuildDeps
 	order, err := systems.Order(passes)
 	if err != nil {
 		return nil, nil, usageError{err}
@@ -140,7 +142,10 @@ type runReport struct {
 	summary.Summary
 	ErrorPercent *float64 `json:"error_percent"` // predicted against measured
 	// Replay compares the starts with those of a perf_sim trace that was read.
-	Replay      *summary.Replay    `json:"replay,omitempty"`
+	Replay *summary.Replay `json:"replay,omitempty"`
+	// Rebuilt counts the dependencies that were rebuilt from access patterns,
+	// by kind; absent where none were.
+	Rebuilt     map[string]uint64  `json:"edges_rebuilt,omitempty"`
 	Estimates   []systems.Estimate `json:"estimates"` // of every perf_sim pass
 	Notes       []components.Note  `json:"notes"`
 	Artifacts   []artifact         `json:"artifacts"`
@@ -171,6 +176,12 @@ func newRunReport(input string, w *systems.World, read, total time.Duration) *ru
 	if w.Module.Attribute(cost.DocumentedTrace) != "" {
 		replay := summary.CompareStarts(&w.World)
 		r.Replay = &replay
+	}
+	if w.Rebuilt.Functions > 0 {
+		r.Rebuilt = map[string]uint64{}
+		for k := components.Ordered; k < components.NumEdgeKinds; k++ {
+			r.Rebuilt[k.String()] = w.Rebuilt.Edges[k]
+		}
 	}
 	for _, a := range w.Out.Artifacts {
 		r.Artifacts = append(r.Artifacts, artifact{a.Path, a.Kind, a.Size})
@@ -229,6 +240,10 @@ func (r *runReport) print(out io.Writer) error {
 	fmt.Fprintf(tw, "machine\t%s, %s model\n", r.Machine, r.Model)
 	fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
 	fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
+	if r.Rebuilt != nil {
+		fmt.Fprintf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["Flow"])),
+			humanize.Comma(int64(r.Rebuilt["Anti"])), humanize.Comma(int64(r.Rebuilt["Output"])))
+	}
 	fmt.Fprintf(tw, "latency\t%s\n", nanos(r.LatencyA))
 	fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(r.LatencyB), nanos(r.AntiCost), percent(r.AntiCost, r.LatencyA))
 	if r.Measured != nil {
