@@ -101,7 +101,7 @@ func metricStore(Pass, bool) []System {
 }
 
 func packagePass(Pass, bool) []System {
-	return []System{{Name: "pack", Run: func(ctx context.Context, w *World) error { return emit.Package(ctx, &w.Out, w.Log) },
+	return []System{{Name: "pack", Run: func(ctx context.Context, w *World) error { return emit.Package(ctx, &w.World, &w.Out, w.Log) },
 		Reads: []ecs.Component{"files.traces"}, Writes: []ecs.Component{"files.package"}}}
 }
 

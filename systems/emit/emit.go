@@ -41,8 +41,13 @@ type Artifact struct {
 
 // Output says where to write and holds what was written.
 type Output struct {
-	Dir       string // "" writes nothing
-	Artifacts []Artifact
+	Dir string // "" writes nothing
+	// PackageOnly streams the run A traces straight into the package and
+	// leaves out all trace files.
+	PackageOnly bool
+	Artifacts   []Artifact
+
+	streams []streamed
 
 	staging string
 	made    []string // folders made for Dir, outermost first
@@ -74,6 +79,12 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			run          components.Run
 			graph        bool
 		}{{family, "trace", components.RunA, false}, {FamilyRunB, "graph", components.RunB, true}} {
+			if o.PackageOnly {
+				if !f.graph && f.family == FamilyRunA {
+					o.streams = append(o.streams, streamed{n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b)), b})
+				}
+				continue
+			}
 			key := traceKey{b, f.run, w.Placement}
 			if f.graph && o.written[key] != "" {
 				continue
@@ -132,12 +143,15 @@ func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
 }
 
 // Package packs the run A traces into file.perf-sim.
-func Package(ctx context.Context, o *Output, log func(string)) error {
+func Package(ctx context.Context, w *components.World, o *Output, log func(string)) error {
 	if o.Dir == "" {
 		return nil
 	}
 	if err := o.open(); err != nil {
 		return err
+	}
+	if o.PackageOnly {
+		return o.stream(ctx, w, log)
 	}
 	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: log})
 	if err != nil {

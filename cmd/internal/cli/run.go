@@ -22,6 +22,7 @@ import (
 func newRunCommand() *cobra.Command {
 	var in inputFlags
 	var out string
+	var packageOnly bool
 	var asJSON, timings, verbose bool
 	passes := systems.Options{EnablePerfSim: true}
 	c := &cobra.Command{
@@ -39,6 +40,9 @@ store and the package file.perf-sim.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := in.check(); err != nil {
 				return err
+			}
+			if packageOnly && out == "" {
+				return usagef("--package-only needs a folder: -o DIR")
 			}
 			if out == "" {
 				// The calibrated model reads them, the others only write them.
@@ -58,7 +62,7 @@ store and the package file.perf-sim.`,
 			if verbose {
 				log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
 			}
-			w, times, err := simulate(c.Context(), &in, m, passes, out, log, p)
+			w, times, err := simulate(c.Context(), &in, m, passes, emit.Output{Dir: out, PackageOnly: packageOnly}, log, p)
 			if err != nil {
 				return err
 			}
@@ -75,6 +79,7 @@ store and the package file.perf-sim.`,
 	}
 	in.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
+	c.Flags().BoolVar(&packageOnly, "package-only", false, "with -o: stream the perf_sim traces straight into file.perf-sim and write no trace files")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")
 	fl := c.Flags()
 	fl.BoolVar(&timings, "timings", false, "tell how long each system took")
@@ -88,7 +93,7 @@ store and the package file.perf-sim.`,
 }
 
 // simulate runs all systems over a module.
-func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes systems.Options, out string, log func(string), p *progress) (*systems.World, []systemTime, error) {
+func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes systems.Options, out emit.Output, log func(string), p *progress) (*systems.World, []systemTime, error) {
 	w := systems.NewWorld(m)
 	var err error
 	if w.Machine, err = in.machineFor(m); err != nil {
@@ -98,7 +103,7 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 		return nil, nil, err
 	}
 	w.Config.Progress = func(done, _ int64) { p.set(done) }
-	w.Out.Dir = out
+	w.Out = out
 	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
 	if err := reserveMemory(ctx, uint64(m.Instr.Len())*24, "simulating "+countOf(m.Instr.Len(), "instruction")); err != nil {
 		return nil, nil, err

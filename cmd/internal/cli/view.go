@@ -12,6 +12,7 @@ import (
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/systems"
+	"perfsim/systems/emit"
 )
 
 func newViewCommand() *cobra.Command {
@@ -39,7 +40,7 @@ same page as one file that needs no server.`,
 			if err != nil {
 				return err
 			}
-			w, _, err := simulate(c.Context(), &in, m, systems.Options{EnablePerfSim: true}, "", nil, p)
+			w, _, err := simulate(c.Context(), &in, m, systems.Options{EnablePerfSim: true}, emit.Output{}, nil, p)
 			if err != nil {
 				return err
 			}
