@@ -72,3 +72,29 @@ func BenchmarkReadText(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReadProto reads the same scheduled step as a proto.
+func BenchmarkReadProto(b *testing.B) {
+	name := "hlo_proto/" + module40 + "sm_8.0_gpu_after_optimizations.hlo.pb.gz"
+	data := readFile(b, datadir.Path(b, name))
+	b.ReportAllocs()
+	cpu := cpuTime(b)
+	for b.Loop() {
+		if _, err := ReadProto(name, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(data))/1e6/((cpuTime(b)-cpu).Seconds()/float64(b.N)), "MB/cpu-s")
+}
+
+// BenchmarkAppendText writes it.
+func BenchmarkAppendText(b *testing.B) {
+	g := open(b, "hlo_proto/"+module40+"sm_8.0_gpu_after_optimizations.hlo.pb.gz")
+	b.ReportAllocs()
+	var text []byte
+	cpu := cpuTime(b)
+	for b.Loop() {
+		text = AppendText(text[:0], g)
+	}
+	b.ReportMetric(float64(len(text))/1e6/((cpuTime(b)-cpu).Seconds()/float64(b.N)), "MB/cpu-s")
+}
