@@ -84,26 +84,30 @@ func BenchmarkBIRJSON(b *testing.B) {
 		if err := birjson.Write(context.Background(), &text, m, format.Options{}); err != nil {
 			b.Fatal(err)
 		}
-		rate := func(b *testing.B) {
+		rate := func(b *testing.B, cpu float64) {
+			cpu = cpuSeconds() - cpu
+			b.ReportMetric(float64(text.Len())*float64(b.N)/cpu/1e6, "MB/cpu-s")
 			b.SetBytes(int64(text.Len()))
 			b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds()/1e6, "Minstr/s")
 			b.ReportMetric(float64(text.Len())/n, "text-B/instr")
 		}
 		b.Run("write/"+name, func(b *testing.B) {
+			cpu := cpuSeconds()
 			for b.Loop() {
 				if err := birjson.Write(context.Background(), io.Discard, m, format.Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}
-			rate(b)
+			rate(b, cpu)
 		})
 		for _, jobs := range []int{1, 2} {
 			b.Run(fmt.Sprintf("read/%s/jobs=%d", name, jobs), func(b *testing.B) {
 				var again *components.Module
+				cpu := cpuSeconds()
 				for b.Loop() {
 					again = read(b, text.Bytes(), jobs)
 				}
-				rate(b)
+				rate(b, cpu)
 				b.ReportMetric(float64(again.Bytes())/n, "module-B/instr")
 			})
 		}
