@@ -203,3 +203,35 @@ func TestCostsAreExactAndBoundsHold(t *testing.T) {
 		t.Fatalf("%d costs and %d bounds were tried: the test shows nothing", costly, bounded)
 	}
 }
+
+// With two buffers the loads run one ahead of the uses: 100 + 10×300; with a
+// load as long as three uses two are not enough to hide the waits of the
+// first, and more do not help.
+func TestMoreBuffers(t *testing.T) {
+	for _, c := range []struct {
+		load, use uint32
+		n         int
+		want      uint64
+	}{
+		{100, 300, 1, 4000}, {100, 300, 2, 3100}, {100, 300, 3, 3100},
+		{300, 100, 1, 4000}, {300, 100, 2, 3100},
+		{200, 200, 1, 4000}, {200, 200, 2, 2200},
+	} {
+		w := tiles(10, c.load, c.use)
+		tab, err := Buffers(ctx, w.Module, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := variant.Fork(w)
+		more := MoreBuffers(f, tab, c.n)
+		if err := place.Run(ctx, f); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Latency(components.RunA); got != c.want {
+			t.Errorf("load %d, use %d, %d buffers: %d ns, want %d", c.load, c.use, c.n, got, c.want)
+		}
+		if got := more[components.MemSBUF]; got != uint64(c.n-1)*1024 {
+			t.Errorf("%d buffers take %d more bytes", c.n, got)
+		}
+	}
+}

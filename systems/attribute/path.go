@@ -208,6 +208,19 @@ type WhereSum struct {
 	Example components.InstrID
 }
 
+// Bound returns the class that most of the path belongs to, and its time. What
+// the runtime puts around a program is nobody's to change and never the
+// answer.
+func (r *PathReport) Bound() (Class, uint64) {
+	best := Class(0)
+	for c := range NumClasses {
+		if c != ClassRuntime && r.Classes[c] > r.Classes[best] {
+			best = c
+		}
+	}
+	return best, r.Classes[best]
+}
+
 // Report adds up the critical paths of blocks.
 func Report(m *components.Module, paths []*Path) *PathReport {
 	r := &PathReport{Lanes: make([]uint64, m.Lanes.Len()), Opcodes: make([]uint64, m.NumOpcodes())}

@@ -10,20 +10,9 @@ import (
 	"perfsim/systems/attribute"
 )
 
-// bound returns the class that most of a critical path belongs to. What the
-// runtime puts around a program is nobody's to change and never the answer.
-func bound(path *attribute.PathReport) (string, float64) {
-	best := attribute.Class(0)
-	for c := range attribute.NumClasses {
-		if c != attribute.ClassRuntime && path.Classes[c] > path.Classes[best] {
-			best = c
-		}
-	}
-	return best.String(), share(path.Classes[best], path.Span)
-}
-
 func (r *Report) classes(path *attribute.PathReport) {
-	r.Bound, r.BoundShare = bound(path)
+	c, ns := path.Bound()
+	r.Bound, r.BoundShare = c.String(), share(ns, path.Span)
 	for c := range attribute.NumClasses {
 		r.Classes = append(r.Classes, Share{c.String(), path.Classes[c], share(path.Classes[c], path.Span)})
 	}

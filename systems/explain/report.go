@@ -309,8 +309,8 @@ func (r *Report) blocks(x *Analysis) {
 		f := int(m.Blocks.Function.At(p.Block))
 		res := x.World.Blocks[p.Block]
 		one := attribute.Report(m, []*attribute.Path{p})
-		name, _ := bound(one)
+		c, _ := one.Bound()
 		r.Blocks = append(r.Blocks, Block{Function: m.FunctionName(f), Block: m.BlockName(p.Block), Runs: p.Times,
-			A: x.World.BlockLatency(res, components.RunA), B: x.World.BlockLatency(res, components.RunB), Bound: name})
+			A: x.World.BlockLatency(res, components.RunA), B: x.World.BlockLatency(res, components.RunB), Bound: c.String()})
 	}
 }

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/systems"
+	"perfsim/systems/whatif"
+)
+
+func newWhatIfCommand() *cobra.Command {
+	var in inputFlags
+	var asJSON, asCSV, elasticity, list bool
+	var top int
+	c := &cobra.Command{
+		Use:   "whatif [flags] INPUT [ASSIGNMENT...]",
+		Short: "Predict again with something changed and compare",
+		Long: `whatif changes the machine, the costs or the dependencies and predicts again.
+An assignment is NAME=VALUE; VALUE is a number, a factor (1.2x), a change
+(-20%), a list (8,16,32) or a range (0.5x..2x in five steps, 8..64*2 by
+factors, 1x..2x/0.1 in steps). Several assignments hold at once; with several
+values every combination is tried. --list tells the names. --elasticity tells
+which parameters matter: by how many per cent the prediction moves when one
+moves by one per cent.`,
+		Example: `  perfsim whatif module.bir.json pe.clock=1.2x
+  perfsim whatif module.bir.json dma.engines=8,16,32,64
+  perfsim whatif module.bir.json drop=anti
+  perfsim whatif module.bir.json drop=anti:buffer=k_tile buffers=2,3,4
+  perfsim whatif module.bir.json latency.DVE=-20% pe.clock=0.8x..1.6x
+  perfsim whatif --elasticity profile.json.gz`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if list {
+				return listParameters(c.OutOrStdout(), asJSON)
+			}
+			if err := in.check(); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return usagef("an input is missing")
+			}
+			if len(args) == 1 && !elasticity {
+				return usagef("nothing to change: an assignment such as pe.clock=1.2x is missing (--list tells the names), or --elasticity")
+			}
+			var assigned []whatif.Assignment
+			for _, a := range args[1:] {
+				x, err := whatif.Parse(a)
+				if err != nil {
+					return usageError{err}
+				}
+				assigned = append(assigned, x)
+			}
+			points, err := whatif.Points(assigned)
+			if err != nil {
+				return usageError{err}
+			}
+			p := newProgress(c.ErrOrStderr(), in.quiet)
+			defer p.close()
+			ctx := c.Context()
+			w, err := in.predict(ctx, c, args[0], p)
+			if err != nil {
+				return err
+			}
+			told := func(done, _ int64) { p.set(done) }
+			if elasticity {
+				p.start("parameters", -1, false)
+				e, err := whatif.Elasticities(ctx, w, systems.Engine(), told)
+				p.close()
+				if err != nil {
+					return err
+				}
+				return printElasticities(c.OutOrStdout(), e, top, asJSON)
+			}
+			p.start("predictions", int64(len(points)), false)
+			r, err := whatif.Sweep(ctx, w, systems.Engine(), points, told)
+			p.close()
+			if err != nil {
+				return err
+			}
+			switch {
+			case asJSON:
+				return writeJSON(c.OutOrStdout(), r)
+			case asCSV:
+				return sweepCSV(c.OutOrStdout(), r, assigned)
+			}
+			return printSweep(c.OutOrStdout(), r, assigned)
+		},
+	}
+	in.add(c)
+	fl := c.Flags()
+	fl.BoolVar(&asJSON, "json", false, "print JSON")
+	fl.BoolVar(&asCSV, "csv", false, "print the points as CSV")
+	fl.BoolVar(&elasticity, "elasticity", false, "tell which parameters matter most")
+	fl.BoolVar(&list, "list", false, "list what can be assigned")
+	fl.IntVar(&top, "top", 20, "parameters that --elasticity prints")
+	return c
+}
+
+func listParameters(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return writeJSON(out, whatif.Parameters())
+	}
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, p := range whatif.Parameters() {
+		fmt.Fprintf(tw, "%s\t%s\n", p.Name, p.Doc)
+	}
+	return tw.Flush()
+}
+
+// printSweep prints the points; where one parameter varies the latencies are
+// drawn too.
+func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) error {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	longest := r.Base.NS
+	for _, p := range r.Points {
+		longest = max(longest, p.NS)
+	}
+	row := func(name string, p whatif.Point, change string) {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), nanos(p.NS), change, nanos(p.NoAntiNS), p.Bound)
+	}
+	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t")
+	row("as it is", r.Base, "")
+	for _, p := range r.Points {
+		row(strings.Join(p.Settings, " "), p, fmt.Sprintf("%+.1f %%", 100*p.Change))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	var notes []string
+	for _, p := range r.Points {
+		for _, n := range p.Notes {
+			if !slices.Contains(notes, n) {
+				notes = append(notes, n)
+			}
+		}
+	}
+	for _, n := range notes {
+		fmt.Fprintf(out, "note: %s\n", n)
+	}
+	if len(r.Points) > 2 {
+		best := r.Points[0]
+		for _, p := range r.Points {
+			if p.NS < best.NS {
+				best = p
+			}
+		}
+		fmt.Fprintf(out, "\nleast: %s with %s\n", nanos(best.NS), strings.Join(best.Settings, " "))
+	}
+	return nil
+}
+
+// sweepCSV prints one row per point, a column per parameter.
+func sweepCSV(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) error {
+	w := csv.NewWriter(out)
+	var head []string
+	for _, a := range assigned {
+		head = append(head, a.Name)
+	}
+	if err := w.Write(append(head, "latency_ns", "latency_no_antideps_ns", "change", "bound")); err != nil {
+		return err
+	}
+	for _, p := range r.Points {
+		var row []string
+		for _, s := range p.Settings {
+			_, v, _ := strings.Cut(s, "=")
+			row = append(row, v)
+		}
+		row = append(row, strconv.FormatUint(p.NS, 10), strconv.FormatUint(p.NoAntiNS, 10), strconv.FormatFloat(p.Change, 'f', 6, 64), p.Bound)
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON bool) error {
+	if asJSON {
+		if list == nil {
+			list = []whatif.Elasticity{}
+		}
+		return writeJSON(out, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "No parameter moves the prediction.")
+		return err
+	}
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
+	for k, e := range list {
+		if k == top {
+			fmt.Fprintf(tw, "… and %d more (--top N, --json)\t\n", len(list)-k)
+			break
+		}
+		fmt.Fprintf(tw, "%s\t%+.3f\t%s\t%s\t\n", e.Name, e.Value, nanos(e.Low), nanos(e.High))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\nA parameter with elasticity -0.5 lowers the latency by 0.5 % when it grows by 1 %.")
+	return err
+}

@@ -1,0 +1,536 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+	"perfsim/systems/antidep"
+	"perfsim/systems/cost"
+	"perfsim/systems/place"
+	"perfsim/systems/variant"
+)
+
+// plan is a copy of a world while settings are applied to it: the machine is
+// changed first, then costs are filled, then what scales costs, then edges.
+type plan struct {
+	base  *components.World
+	w     *components.World
+	scale []scaling
+	edges []func(context.Context, *plan) error
+	rules []func(*place.Rules)
+	runB  bool // anti-dependencies are left out altogether
+	notes []string
+}
+
+// scaling multiplies the costs of some instructions.
+type scaling struct {
+	engine        components.Engine
+	byEngine      bool
+	opcode        components.Opcode
+	issue, result float64
+}
+
+// Parameter describes a parameter for people.
+type Parameter struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
+}
+
+// Parameters lists what can be assigned, patterns included.
+func Parameters() []Parameter {
+	return []Parameter{
+		{"clock", "all engine clocks"},
+		{"pe.clock, act.clock, dve.clock, pool.clock, sp.clock", "one engine's clock, in steps of 10 MHz: 1.2x, 1.4GHz"},
+		{"dma.engines", "number of DMA engines over which a transfer is spread"},
+		{"dma.rate", "bytes per ns of one DMA engine"},
+		{"queue.depth, queue.depth.NAME", "entries of every DMA ring, or of one queue or queue class (reference model)"},
+		{"latency.ENGINE, latency.OPCODE", "how long instructions take, issue interval and result"},
+		{"issue.ENGINE, issue.OPCODE", "how long instructions keep their engine"},
+		{"buffers", "N copies of every buffer that anti-dependencies protect"},
+		{"drop", "leave dependencies out: anti, output, ordered, anti+output, anti:buffer=NAME"},
+		{"rule.banks, rule.couplings, rule.rings", "off: leave a rule of the reference model out"},
+		{"NAME of a calibrated constant", "such as dma.row_ns or governor.slow_rate (perfsim machine show lists them)"},
+		{"FIELD of the machine description", "such as reference.overlap_compute_ns or memory.hbm_bytes_per_ns"},
+	}
+}
+
+var clocks = []string{"pe", "act", "dve", "pool", "sp"}
+
+// apply applies one setting.
+func (p *plan) apply(s Setting) error {
+	err := p.set(s)
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w", s.Name, s.Text, err)
+	}
+	return nil
+}
+
+func (p *plan) set(s Setting) error {
+	head, rest, _ := strings.Cut(s.Name, ".")
+	switch head {
+	case "latency", "issue", "buffers", "drop", "rule":
+	default:
+		if p.w.Config.Model == cost.Replay {
+			return errors.New("the replay model takes the durations of the input, which the machine does not change; latency.*, issue.*, buffers and drop do")
+		}
+	}
+	switch {
+	case s.Name == "clock":
+		for _, e := range clocks {
+			if err := p.clock(e, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	case rest == "clock" && isClock(head):
+		return p.clock(head, s)
+	case s.Name == "dma.engines":
+		return p.dmaEngines(s)
+	case s.Name == "dma.rate":
+		return p.dmaRate(s)
+	case s.Name == "queue.depth" || strings.HasPrefix(s.Name, "queue.depth."):
+		return p.queueDepth(strings.TrimPrefix(strings.TrimPrefix(s.Name, "queue.depth"), "."), s)
+	case head == "latency" || head == "issue":
+		return p.latency(head, rest, s)
+	case s.Name == "buffers":
+		n, err := whole(s, 1)
+		if err != nil {
+			return err
+		}
+		p.edges = append(p.edges, func(ctx context.Context, p *plan) error { return p.buffers(ctx, n) })
+		return p.needsEdges(s.Name)
+	case s.Name == "drop":
+		return p.drop(s)
+	case head == "rule":
+		return p.rule(rest, s)
+	}
+	if c, ok := p.w.Machine.Calibrated.Constants[s.Name]; ok {
+		v, err := s.on(c.Value)
+		if err != nil {
+			return err
+		}
+		c.Value = v
+		p.w.Machine.Calibrated.Constants[s.Name] = c
+		if p.w.Config.Model != cost.Calibrated {
+			p.notes = append(p.notes, s.Name+" is a constant of the calibrated model; the "+p.w.Config.Model+" model does not use it")
+		}
+		return nil
+	}
+	return p.field(s)
+}
+
+// on returns the setting's value where v is there now.
+func (s Setting) on(v float64) (float64, error) {
+	switch {
+	case !s.Number:
+		return 0, fmt.Errorf("%q is not a number, factor or change", s.Text)
+	case s.Factor:
+		return v * s.Value, nil
+	}
+	return s.Value, nil
+}
+
+// whole returns the setting's value as a whole number where v is there now.
+func whole(s Setting, v int) (int, error) {
+	f, err := s.on(float64(v))
+	if err != nil {
+		return 0, err
+	}
+	n := math.Round(f)
+	if n < 1 || n > 1<<20 {
+		return 0, fmt.Errorf("%v is not between 1 and %d", f, 1<<20)
+	}
+	if !s.Factor && n != f {
+		return 0, fmt.Errorf("%v is not a whole number", f)
+	}
+	return int(n), nil
+}
+
+func isClock(name string) bool {
+	for _, c := range clocks {
+		if c == name {
+			return true
+		}
+	}
+	return false
+}
+
+// clock sets an engine's clock, which descriptions hold in units of 10 MHz.
+func (p *plan) clock(engine string, s Setting) error {
+	c := &p.w.Machine.Clock
+	one := func(v *int) error {
+		f := s.Value
+		if !s.Factor {
+			if f < 1e6 {
+				return errors.New("a clock needs a unit, such as 1.4GHz, or is a factor, such as 1.2x")
+			}
+			f = f / 1e7 / float64(*v)
+		}
+		n := math.Round(float64(*v) * f)
+		if n < 1 || n > 100_000 {
+			return fmt.Errorf("%v MHz is not between 10 MHz and 1 THz", n*10)
+		}
+		*v = int(n)
+		return nil
+	}
+	if !s.Number {
+		return fmt.Errorf("%q is not a clock", s.Text)
+	}
+	switch engine {
+	case "pe":
+		// The array's clock is the engine's; that of the documented formulas
+		// goes with it.
+		was := c.PEArray
+		if err := one(&c.PEArray); err != nil {
+			return err
+		}
+		c.PE = max(1, int(math.Round(float64(c.PE)*float64(c.PEArray)/float64(was))))
+		return nil
+	case "act":
+		return one(&c.Activation)
+	case "dve":
+		return one(&c.DVE)
+	case "pool":
+		return one(&c.Pool)
+	}
+	return one(&c.SP)
+}
+
+func (p *plan) dmaEngines(s Setting) error {
+	n, err := whole(s, max(p.w.Machine.Memory.DMAEngines, 1))
+	if err != nil {
+		return err
+	}
+	p.w.Machine.Memory.DMAEngines = n
+	p.w.Machine.Reference.DMA.Engines = n
+	return nil
+}
+
+// rateConstant is the calibrated model's rate of a DMA engine.
+const rateConstant = "dma.bytes_per_ns"
+
+func (p *plan) dmaRate(s Setting) error {
+	m := p.w.Machine
+	was := m.Memory.DMARate
+	v, err := s.on(was)
+	if err != nil {
+		return err
+	}
+	if !(v > 0) || !(was > 0) {
+		return fmt.Errorf("%v bytes per ns is not above 0", v)
+	}
+	m.Memory.DMARate = v
+	d := &m.Reference.DMA
+	d.Div = max(1, int(math.Round(float64(d.Div)*v/was)))
+	d.Div8 = max(1, int(math.Round(float64(d.Div8)*v/was)))
+	if c, ok := m.Calibrated.Constants[rateConstant]; ok {
+		c.Value *= v / was
+		m.Calibrated.Constants[rateConstant] = c
+	}
+	return nil
+}
+
+// queueDepth sets the depth of DMA rings: of all, or of the queue or queue
+// class with the given name.
+func (p *plan) queueDepth(name string, s Setting) error {
+	m, mod := p.w.Machine, p.w.Module
+	found := false
+	set := func(was uint32) (uint32, error) {
+		v, err := whole(s, int(max(was, 1)))
+		found = true
+		return uint32(v), err
+	}
+	for k := range m.Reference.Queues {
+		q := &m.Reference.Queues[k]
+		if name == "" || q.Name == name {
+			d, err := set(q.Depth)
+			if err != nil {
+				return err
+			}
+			q.Depth = d
+		}
+	}
+	depth := ecs.NewColumn[uint32](mod.Queues.Depth.Name())
+	for k := range mod.Queues.Len() {
+		d := mod.Queues.Depth.At(k)
+		if name == "" && d > 0 || name != "" && mod.Symbols.String(mod.Queues.Name.At(k)) == name {
+			var err error
+			if d, err = set(d); err != nil {
+				return err
+			}
+		}
+		depth.Append(d)
+	}
+	mod.Queues.Depth = depth
+	if !found {
+		return fmt.Errorf("no queue or queue class is called %q", name)
+	}
+	if p.w.Config.Model != cost.Reference {
+		p.notes = append(p.notes, "rings of DMA queues are a rule of the reference model")
+	}
+	return nil
+}
+
+// rule turns a rule of the reference model off or on.
+func (p *plan) rule(name string, s Setting) error {
+	on := s.Text == "on"
+	if !on && s.Text != "off" {
+		return errors.New("a rule is on or off")
+	}
+	if p.w.Config.Model != cost.Reference {
+		return fmt.Errorf("rules are the reference model's, not the %s model's", p.w.Config.Model)
+	}
+	switch name {
+	case "banks":
+		p.rules = append(p.rules, func(r *place.Rules) { r.Banks = on })
+	case "couplings":
+		p.rules = append(p.rules, func(r *place.Rules) { r.Couplings = on })
+	case "rings":
+		p.rules = append(p.rules, func(r *place.Rules) { r.Rings = on })
+	default:
+		return errors.New("the rules are banks, couplings and rings")
+	}
+	return nil
+}
+
+// latency scales what instructions of an engine or opcode take.
+func (p *plan) latency(what, name string, s Setting) error {
+	if !s.Number || !s.Factor {
+		return errors.New("it takes a factor or a change, such as 0.8x or -20%")
+	}
+	m := p.w.Module
+	x := scaling{issue: s.Value, result: s.Value}
+	if what == "issue" {
+		x.result = 1
+	}
+	if e, ok := engineNamed(name); ok {
+		x.engine, x.byEngine = e, true
+	} else {
+		found := false
+		for op := range m.NumOpcodes() {
+			if m.OpcodeName(components.Opcode(op)) == name {
+				x.opcode, found = components.Opcode(op), true
+			}
+		}
+		if !found {
+			return fmt.Errorf("%q is neither an engine (PE, DVE, Activation, Pool, SP, DMA) nor an opcode of the module", name)
+		}
+	}
+	if p.w.Config.Model == cost.Calibrated {
+		return p.calibratedLatency(x, name)
+	}
+	p.scale = append(p.scale, x)
+	return nil
+}
+
+// engineNamed knows the short names too.
+func engineNamed(name string) (components.Engine, bool) {
+	switch strings.ToLower(name) {
+	case "act":
+		return components.Activation, true
+	case "pe", "dve", "pool", "sp", "dma", "activation", "tensor", "vector", "scalar", "gpsimd", "sync":
+		return components.ParseEngine(name)
+	}
+	return 0, false
+}
+
+// calibratedLatency scales the entries of the calibrated model, which costs
+// instructions by itself.
+func (p *plan) calibratedLatency(x scaling, name string) error {
+	c := &p.w.Machine.Calibrated
+	f, lat := x.issue, x.result
+	touched := false
+	for key, op := range c.Ops {
+		engine, opcode, _ := strings.Cut(key, ".")
+		if x.byEngine && engine != x.engine.String() || !x.byEngine && opcode != cost.CalibratedOpName(name) {
+			continue
+		}
+		touched = true
+		for _, v := range []*float64{&op.PerElem, &op.PerElem16, &op.PerElemPSUM, &op.Base, &op.BasePSUM, &op.Min, &op.SpacingBase} {
+			*v *= f
+		}
+		op.LatencyNs *= lat
+		op.LatencyPSUM *= lat
+		c.Ops[key] = op
+	}
+	switch {
+	case x.byEngine && x.engine == components.PE:
+		// Matmuls stream columns at the array's clock.
+		touched = true
+		p.w.Machine.Clock.PEArray = max(1, int(math.Round(float64(p.w.Machine.Clock.PEArray)/f)))
+		for key, v := range c.Constants {
+			if strings.HasPrefix(key, "pe.") && strings.HasSuffix(key, "_ns") {
+				v.Value *= lat
+				c.Constants[key] = v
+			}
+		}
+	case x.byEngine && x.engine == components.DMA:
+		touched = true
+		for key, v := range c.Constants {
+			switch {
+			case key == rateConstant:
+				v.Value /= f
+			case strings.HasPrefix(key, "dma.") && strings.HasSuffix(key, "_ns"):
+				v.Value *= lat
+			}
+			c.Constants[key] = v
+		}
+	}
+	if !touched {
+		return fmt.Errorf("the calibrated model has no cost of its own for %q; pe.clock and the constants change the PE and the DMA", name)
+	}
+	return nil
+}
+
+// field sets a field of the machine description by its path.
+func (p *plan) field(s Setting) error {
+	text, err := yaml.Marshal(p.w.Machine)
+	if err != nil {
+		return err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return err
+	}
+	n := find(doc.Content[0], s.Name)
+	if n == nil {
+		return errors.New("no parameter, calibrated constant or field of the machine description has this name; whatif --list tells the names")
+	}
+	if n.Kind != yaml.ScalarNode {
+		return errors.New("this part of the machine description has fields of its own; name one")
+	}
+	var was float64
+	if n.Decode(&was) == nil && (n.Tag == "!!int" || n.Tag == "!!float") {
+		v, err := s.on(was)
+		if err != nil {
+			return err
+		}
+		if n.Tag == "!!int" && v == math.Trunc(v) {
+			n.Value = fmt.Sprintf("%d", int64(v))
+		} else {
+			n.Value = trim(v)
+			n.Tag = "!!float"
+		}
+	} else {
+		n.Value, n.Tag, n.Style = s.Text, "", 0
+	}
+	if text, err = yaml.Marshal(&doc); err != nil {
+		return err
+	}
+	m, err := machine.Parse("with "+s.Name, text)
+	if err != nil && n.Tag == "!!float" {
+		// The field is a whole number.
+		var v float64
+		if n.Decode(&v) == nil {
+			n.Value, n.Tag = fmt.Sprintf("%d", int64(math.Round(v))), "!!int"
+			if text, err = yaml.Marshal(&doc); err == nil {
+				m, err = machine.Parse("with "+s.Name, text)
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.w.Machine = m
+	return nil
+}
+
+// find walks a mapping along a path whose keys are joined by dots; keys may
+// hold dots themselves.
+func find(n *yaml.Node, path string) *yaml.Node {
+	if path == "" {
+		return n
+	}
+	if n.Kind == yaml.SequenceNode {
+		head, rest, _ := strings.Cut(path, ".")
+		for k, c := range n.Content {
+			name := find(c, "name")
+			if fmt.Sprint(k) == head || name != nil && name.Value == head {
+				return find(c, rest)
+			}
+		}
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for k := 0; k+1 < len(n.Content); k += 2 {
+		rest, ok := strings.CutPrefix(path, n.Content[k].Value)
+		if !ok || rest != "" && rest[0] != '.' {
+			continue
+		}
+		if f := find(n.Content[k+1], strings.TrimPrefix(rest, ".")); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// needsEdges refuses changes of dependencies where the model follows the
+// semaphores of the input instead.
+func (p *plan) needsEdges(name string) error {
+	if p.w.Config.Model == cost.Calibrated && p.w.Module.Syncs.Op.Len() > 0 {
+		return fmt.Errorf("the calibrated model follows the semaphores of this input, which %s does not change; --model reference follows its dependencies", name)
+	}
+	return nil
+}
+
+// drop leaves dependencies out.
+func (p *plan) drop(s Setting) error {
+	kind, filter, some := strings.Cut(s.Text, ":")
+	if some {
+		name, ok := strings.CutPrefix(filter, "buffer=")
+		if kind != "anti" || !ok || name == "" {
+			return errors.New("write drop=anti:buffer=NAME")
+		}
+		p.edges = append(p.edges, func(ctx context.Context, p *plan) error {
+			t, err := antidep.Buffers(ctx, p.w.Module, 1)
+			if err != nil {
+				return err
+			}
+			rows, err := t.Find(p.w.Module, name)
+			if err != nil {
+				return err
+			}
+			antidep.DropBuffers(p.w, t, rows)
+			return nil
+		})
+		return p.needsEdges("drop")
+	}
+	var classes []uint8
+	for _, k := range strings.Split(kind, "+") {
+		switch k {
+		case "anti":
+			p.runB = true
+		case "output":
+			classes = append(classes, components.ClassOutput)
+		case "ordered":
+			classes = append(classes, components.ClassOrdered)
+		default:
+			return fmt.Errorf("%q is not anti, output or ordered", k)
+		}
+	}
+	if len(classes) == 0 {
+		return nil
+	}
+	p.edges = append(p.edges, func(_ context.Context, p *plan) error {
+		variant.Without(p.w, func(_ uint32, _ int, word uint32) bool {
+			for _, c := range classes {
+				if uint8(word>>ecs.ClassShift) == c {
+					return true
+				}
+			}
+			return false
+		})
+		return nil
+	})
+	return p.needsEdges("drop")
+}

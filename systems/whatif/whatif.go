@@ -1,0 +1,245 @@
+// Package whatif predicts anew with something changed: a clock, a rate, the
+// number of buffers, dependencies left out, any constant of the machine. It
+// works on copies; the world it starts from stays as it is.
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/systems/antidep"
+	"perfsim/systems/attribute"
+	"perfsim/systems/place"
+	"perfsim/systems/variant"
+)
+
+// Point is the prediction with one combination of settings.
+type Point struct {
+	Settings []string `json:"settings"` // NAME=VALUE
+	NS       uint64   `json:"latency_ns"`
+	NoAntiNS uint64   `json:"latency_no_antideps_ns"`
+	Change   float64  `json:"change"` // against the base: -0.1 is 10 % less
+	Bound    string   `json:"bound"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Result is a base and what became of it.
+type Result struct {
+	Base   Point   `json:"base"`
+	Points []Point `json:"points"`
+}
+
+// Sweep predicts all points, several at a time. progress, where not nil, is
+// told how many are done.
+func Sweep(ctx context.Context, w *components.World, engine variant.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
+	r := &Result{Points: make([]Point, len(points))}
+	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.Latency(components.RunB)}
+	var err error
+	if r.Base.Bound, err = boundOf(ctx, w, place.RulesFor(w), components.RunA); err != nil {
+		return nil, err
+	}
+	var done atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for k, settings := range points {
+		g.Go(func() error {
+			p, err := one(ctx, w, engine, settings, true)
+			if err != nil {
+				return err
+			}
+			p.Change = change(r.Base.NS, p.NS)
+			r.Points[k] = p
+			if n := done.Add(1); progress != nil {
+				progress(n, int64(len(points)))
+			}
+			return nil
+		})
+	}
+	return r, g.Wait()
+}
+
+// change is the relative difference of b to a.
+func change(a, b uint64) float64 {
+	if a == 0 {
+		return 0
+	}
+	return float64(b)/float64(a) - 1
+}
+
+// one predicts one point.
+func one(ctx context.Context, base *components.World, engine variant.Engine, settings []Setting, bound bool) (Point, error) {
+	p := &plan{base: base, w: variant.Fork(base)}
+	p.w.Config.Jobs = 1
+	p.w.Config.Why = bound
+	p.w.Machine = clone(base.Machine)
+	out := Point{Settings: []string{}}
+	for _, s := range settings {
+		if err := p.apply(s); err != nil {
+			return Point{}, err
+		}
+		out.Settings = append(out.Settings, s.Name+"="+s.Text)
+	}
+	variant.OwnCosts(p.w, false)
+	if err := engine.Cost(ctx, p.w); err != nil {
+		return Point{}, err
+	}
+	p.rescale()
+	for _, f := range p.edges {
+		if err := f(ctx, p); err != nil {
+			return Point{}, fmt.Errorf("%s: %w", strings.Join(out.Settings, " "), err)
+		}
+	}
+	rules := place.RulesFor(p.w)
+	var err error
+	for _, f := range p.rules {
+		f(&rules)
+	}
+	if len(p.rules) > 0 {
+		err = place.RunRules(ctx, p.w, rules)
+	} else {
+		err = engine.Place(ctx, p.w)
+	}
+	if err != nil {
+		return Point{}, err
+	}
+	run := components.RunA
+	if p.runB {
+		run = components.RunB
+	}
+	out.NS, out.NoAntiNS, out.Notes = p.w.Latency(run), p.w.Latency(components.RunB), p.notes
+	if bound {
+		out.Bound, err = boundOf(ctx, p.w, rules, run)
+	}
+	return out, err
+}
+
+// boundOf names what bounds a placed world.
+func boundOf(ctx context.Context, w *components.World, rules place.Rules, run components.Run) (string, error) {
+	a, err := attribute.Bind(ctx, w, rules, run)
+	if err != nil {
+		return "", err
+	}
+	paths, err := attribute.CriticalPath(ctx, w, rules, a, attribute.Options{Block: -1, Trips: w.Config.Loops == "trips"})
+	if err != nil {
+		return "", err
+	}
+	name, _ := attribute.Report(w.Module, paths).Bound()
+	return name.String(), nil
+}
+
+// clone copies a machine with the lists and maps that settings change.
+func clone(m *machine.Machine) *machine.Machine {
+	c := *m
+	c.Reference.Queues = slices.Clone(m.Reference.Queues)
+	c.Calibrated.Ops = maps.Clone(m.Calibrated.Ops)
+	c.Calibrated.Constants = maps.Clone(m.Calibrated.Constants)
+	return &c
+}
+
+// rescale multiplies the costs that latency.X and issue.X name.
+func (p *plan) rescale() {
+	in := &p.w.Module.Instr
+	issue, latency := in.Issue.Slice(), in.Latency.Slice()
+	engine, opcode, lane := in.Engine.Slice(), in.Opcode.Slice(), in.Lane.Slice()
+	lanes := p.w.Module.Lanes.Engine.Slice()
+	times := func(v uint32, f float64) uint32 {
+		return uint32(min(math.Round(float64(v)*f), math.MaxUint32))
+	}
+	for _, x := range p.scale {
+		for i := range issue {
+			switch {
+			case !x.byEngine && opcode[i] != x.opcode:
+				continue
+			// What runs on the DMA lane is the DMA's, whoever triggers it.
+			case x.byEngine && lanes[lane[i]] == components.DMA && x.engine != components.DMA:
+				continue
+			case x.byEngine && lanes[lane[i]] != components.DMA && engine[i] != x.engine:
+				continue
+			}
+			latency[i] = times(latency[i], x.result)
+			issue[i] = times(issue[i], x.issue)
+		}
+	}
+}
+
+// buffers gives every buffer n copies.
+func (p *plan) buffers(ctx context.Context, n int) error {
+	t, err := antidep.Buffers(ctx, p.w.Module, 1)
+	if err != nil {
+		return err
+	}
+	more := antidep.MoreBuffers(p.w, t, n)
+	mem := p.base.Machine.Memory
+	for _, x := range []struct {
+		m    components.Memory
+		size int
+	}{{components.MemSBUF, mem.SBUFBytes}, {components.MemPSUM, mem.PSUMBanks * mem.PSUMBankBytes}} {
+		if b := more[x.m]; b > 0 {
+			p.notes = append(p.notes, fmt.Sprintf("buffers=%d takes %d more bytes per partition of %s, which has %d", n, b, x.m, x.size))
+		}
+	}
+	return nil
+}
+
+// Elasticity is how much a parameter matters: a change of the parameter by
+// one per cent changes the prediction by so many per cent.
+type Elasticity struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"elasticity"`
+	// Low and High are the predictions with the parameter 5 % lower and higher.
+	Low  uint64 `json:"low_ns"`
+	High uint64 `json:"high_ns"`
+}
+
+// nudge is by how much a parameter is moved to see what it does.
+const nudge = 0.05
+
+// Elasticities tries every parameter that may matter under the world's model,
+// and returns those that do, the one that matters most first.
+func Elasticities(ctx context.Context, w *components.World, engine variant.Engine, progress func(done, total int64)) ([]Elasticity, error) {
+	names := candidates(w)
+	list := make([]Elasticity, len(names))
+	var done atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	base := w.Latency(components.RunA)
+	for k, name := range names {
+		g.Go(func() error {
+			e := Elasticity{Name: name}
+			for _, x := range []struct {
+				f  float64
+				to *uint64
+			}{{1 - nudge, &e.Low}, {1 + nudge, &e.High}} {
+				p, err := one(ctx, w, engine, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, false)
+				if err != nil {
+					return err
+				}
+				*x.to = p.NS
+			}
+			if base > 0 {
+				e.Value = (float64(e.High) - float64(e.Low)) / (2 * nudge) / float64(base)
+			}
+			list[k] = e
+			if n := done.Add(1); progress != nil {
+				progress(n, int64(len(names)))
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(e Elasticity) bool { return e.Low == base && e.High == base })
+	slices.SortStableFunc(list, func(a, b Elasticity) int { return cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)) })
+	return list, nil
+}
