@@ -65,3 +65,12 @@ func List() string {
 	b.WriteString("\n\n")
 	return b.String()
 }
+
+// WeightSet returns the trained parameters of the phase's graph as a set.
+func (p *Phase) WeightSet() map[components.OpID]bool {
+	out := make(map[components.OpID]bool, len(p.Weights))
+	for _, op := range p.Weights {
+		out[op] = true
+	}
+	return out
+}

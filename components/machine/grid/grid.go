@@ -73,8 +73,12 @@ type Matrix struct {
 	// MACs is the multiply-accumulates per cycle in one pass.
 	MACs float64 `yaml:"macs_per_cycle" json:"macs_per_cycle"`
 	// Tile is the side of the tiles that sizes are rounded up to.
-	Tile int64  `yaml:"tile" json:"tile"`
-	Mark string `yaml:"mark" json:"mark"`
+	Tile int64 `yaml:"tile" json:"tile"`
+	// WindowTiles is how many tile products gather a tile of the window of a
+	// convolution for each tap, where windows are gathered by products with
+	// sparse matrices; 0 where loads gather them.
+	WindowTiles float64 `yaml:"window_tiles,omitempty" json:"window_tiles,omitempty"`
+	Mark        string  `yaml:"mark" json:"mark"`
 }
 
 // Memory has sizes in bytes and rates in bytes per ns.
@@ -250,7 +254,7 @@ func (m *Machine) Check() error {
 	}{
 		{"clock_mhz", m.ClockMHz, false}, {"matrix.macs_per_cycle", m.Matrix.MACs, false}, {"vector_lanes", m.VectorLanes, false},
 		{"transcendental_lanes", m.TranscendentalLanes, false}, {"memory.l1_bytes", float64(m.Memory.L1Bytes), false},
-		{"memory.l1_reserved_bytes", float64(m.Memory.L1Reserved), true}, {"memory.l1_bytes_per_cycle", m.Memory.L1Rate, false},
+		{"memory.l1_reserved_bytes", float64(m.Memory.L1Reserved), true}, {"matrix.window_tiles", m.Matrix.WindowTiles, true}, {"memory.l1_bytes_per_cycle", m.Memory.L1Rate, false},
 		{"memory.dram_channels", float64(m.Memory.Channels), false}, {"memory.dram_channel_bytes_per_ns", m.Memory.Channel, false},
 		{"memory.dram_peak_bytes_per_ns", m.Memory.DRAMPeak, false}, {"memory.dram_bytes", float64(m.Memory.DRAMBytes), false},
 		{"memory.host_bytes_per_ns", m.Memory.HostRate, false}, {"overheads.operator_cycles", m.Overheads.Operator, true},
