@@ -318,10 +318,16 @@ func (r *runReport) print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, humanize.SIWithDigits(r.Rate, 1, ""))
 	for _, t := range r.Timings {
-		fmt.Fprintf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
+		if t.Seconds >= shortest {
+			fmt.Fprintf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
+		}
 	}
 	return tw.Flush()
 }
+
+// shortest is the least time of a system that is listed for people: a pass that
+// met an unchanged module takes none. --json lists all.
+const shortest = 20e-6
 
 // mostMoved bounds the events listed for people; --json has them all.
 const mostMoved = 20
