@@ -31,11 +31,11 @@ func (b *builder) finish(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	b.sortLanes()
+	spare := b.sortLanes()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	Pair(l)
+	pair(l, spare)
 	b.check()
 	return nil
 }
@@ -306,8 +306,9 @@ func longGap(used *[64]uint64) (uint64, bool) {
 	return uint64(end), best >= 2047 && end > best
 }
 
-// sortLanes orders the rows by lane and by time.
-func (b *builder) sortLanes() {
+// sortLanes orders the rows by lane and by time. It returns the memory of the
+// lane column, which the offsets of the lanes replace.
+func (b *builder) sortLanes() []uint32 {
 	l := b.log
 	n := len(l.Time)
 	l.LaneOff = make([]uint32, len(l.Lanes)+1)
@@ -324,6 +325,7 @@ func (b *builder) sortLanes() {
 		order[next[v]] = uint32(i)
 		next[v]++
 	}
+	spare := b.lane
 	b.lane = nil
 	// Within a lane: session, then time, then file order.
 	oneSession := len(l.Sessions) < 2
@@ -373,6 +375,7 @@ func (b *builder) sortLanes() {
 	b.moveMeta(order)
 	permute(order, l)
 	l.Src = order
+	return spare
 }
 
 // ordered tells whether the version writes markers in time order: V10 on.

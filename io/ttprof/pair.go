@@ -2,6 +2,7 @@ package ttprof
 
 import (
 	"fmt"
+	"sync"
 
 	"perfsim/components"
 )
@@ -18,7 +19,11 @@ const maxNest = 256
 // open (a dispatch kernel runs through many launches). A firmware start
 // closes the book on everything open: nothing survives a new launch. Starts
 // and ends left over are listed, counted and get no duration.
-func Pair(l *components.DeviceLog) {
+func Pair(l *components.DeviceLog) { pair(l, nil) }
+
+// pair uses spare, memory of a column that is no longer needed, for the
+// columns of the zones where it is large enough.
+func pair(l *components.DeviceLog, spare []uint32) {
 	n := len(l.Lanes)
 	type result struct{ badStart, badEnd []uint32 }
 	res := make([]result, n)
@@ -40,13 +45,25 @@ func Pair(l *components.DeviceLog) {
 		z.LaneOff[i+1] = z.LaneOff[i] + c
 	}
 	total := int(z.LaneOff[n])
-	z.Begin, z.End, z.Parent = make([]uint32, total), make([]uint32, total), make([]uint32, total)
+	if len(spare) < 2*total {
+		spare = make([]uint32, 2*total)
+	}
+	z.Begin, z.End = spare[:total:total], spare[total:2*total:2*total]
+	z.Parent = make([]uint32, total)
 	z.Depth = make([]uint8, total)
+	var pool sync.Pool // of []uint32
 	parallel(n, func(lane int) {
 		lo, hi := int(l.LaneOff[lane]), int(l.LaneOff[lane+1])
-		p := pairer{l: l, fw: fw, from: lo, endOf: make([]uint32, hi-lo)}
+		ends, _ := pool.Get().([]uint32)
+		if cap(ends) < hi-lo {
+			ends = make([]uint32, hi-lo)
+		}
+		ends = ends[:hi-lo]
+		clear(ends)
+		p := pairer{l: l, fw: fw, from: lo, endOf: ends}
 		p.lane(lo, hi)
 		p.write(z, int(z.LaneOff[lane]))
+		pool.Put(ends) //nolint:staticcheck // a slice header a lane is nothing beside the lane
 		res[lane].badStart, res[lane].badEnd = p.badStart, p.badEnd
 	})
 	l.UnmatchedStart, l.UnmatchedEnd = nil, nil

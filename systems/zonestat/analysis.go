@@ -281,10 +281,11 @@ func Analyze(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, vendo
 	for i := range s.Analyses {
 		a := &s.Analyses[i]
 		out[i].Analysis = a
-		switch a.Kind {
-		case Adjacent:
+		switch {
+		case !masks.possible(i):
+		case a.Kind == Adjacent:
 			adjacent(l, t, ls.Device, i, a, masks, &out[i])
-		case SessionSpan:
+		case a.Kind == SessionSpan:
 			session(l, t, ls.Device, i, a, masks, &out[i])
 		}
 		r := &out[i]
@@ -390,6 +391,21 @@ func matchName(zones []string, name string) bool {
 		}
 	}
 	return false
+}
+
+// possible tells whether the log has a zone and a processor for the start and
+// for the end of analysis i.
+func (m *masks) possible(i int) bool {
+	bit := uint32(1) << i
+	some := func(list []uint32) bool {
+		for _, v := range list {
+			if v&bit != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	return some(m.endKey) && some(m.endLane) && (m.t0&bit != 0 || some(m.startKey) && some(m.startLane))
 }
 
 // at gives the analyses whose start and end conditions marker row r meets.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,9 @@ With --compare, two logs are compared zone by zone, with significance.`,
 			if err := f.check(args); err != nil {
 				return err
 			}
+			// The columns of a log hold no pointers, so collecting often
+			// costs nothing and halves what the process takes at its peak.
+			defer debug.SetGCPercent(debug.SetGCPercent(20))
 			return f.run(c, args)
 		},
 	}
