@@ -72,6 +72,9 @@ func commands() []*cobra.Command {
 		newNEFFCommand(),
 		newVersionCommand(),
 		newViewCommand(),
+		newProfileCommand(),
+		newNetlistCommand(),
+		newDprintCommand(),
 	}
 }
 
