@@ -74,12 +74,15 @@ func (p *profile) class(i uint32) string {
 
 // maxGap bounds what counts as a gap of a sequencer, in ns: longer ones are
 // waits of some kind.
-const maxGap = 300
+const maxGap = 500
 
 // gap collects what row i shows about its start behind row h on the engine
 // called name: the wake delay where a semaphore let it go, else the gap.
 func (p *profile) gap(s *samples, name string, h, i uint32, class string, at float64, waits int, lastData float64) {
 	before := p.class(h)
+	if before == "TENSOR_LOAD" && p.m.Instr.Elems.At(int(h)) > 1 {
+		before = calibrated.WideLoad
+	}
 	data := class == "data"
 	soft := p.m.Instr.Flags.At(int(i))&components.FlagSWDGE != 0
 	reached := p.end[h] // when the sequencer could take row i

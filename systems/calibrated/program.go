@@ -45,7 +45,9 @@ type program struct {
 	gap     [components.NumEngines][]float64 // by class of this and the next instruction
 	class   []uint8                          // by opcode
 	wide    []bool                           // by opcode: a register load
-	classes int
+	// wideClass is the gap class of loads of several registers.
+	wideClass uint8
+	classes   int
 
 	syncs bool // synchronised by semaphores
 	sems  int
@@ -203,14 +205,15 @@ func (p *program) tables(mach *machine.Machine) {
 	for op := range n {
 		name := m.OpcodeName(components.Opcode(op))
 		name = Class(name)
-		if _, ok := byName[name]; !ok && len(names) < 255 {
+		if _, ok := byName[name]; !ok && len(names) < 250 {
 			byName[name] = uint8(len(names))
 			names = append(names, name)
 		}
 		p.class[op] = byName[name]
 		p.wide[op] = name == "TENSOR_LOAD"
 	}
-	p.classes = len(names)
+	names = append(names, WideLoad)
+	p.classes, p.wideClass = len(names), uint8(len(names)-1)
 	for _, e := range engines {
 		p.control[e] = make([]float64, n)
 		for op := range n {
@@ -237,8 +240,20 @@ func (p *program) tables(mach *machine.Machine) {
 // start of the next one, j.
 func (p *program) gapAfter(e components.Engine, i, j uint32) float64 {
 	op := p.m.Instr.Opcode.Slice()
-	return p.gap[e][int(p.class[op[i]])*p.classes+int(p.class[op[j]])]
+	before := p.class[op[i]]
+	if p.isWide(i) {
+		before = p.wideClass
+	}
+	return p.gap[e][int(before)*p.classes+int(p.class[op[j]])]
 }
+
+// isWide tells whether instruction i loads more than one register.
+func (p *program) isWide(i uint32) bool {
+	return p.wide[p.m.Instr.Opcode.At(int(i))] && p.m.Instr.Elems.At(int(i)) > 1
+}
+
+// WideLoad is the class of register loads of more than one register.
+const WideLoad = "TENSOR_LOAD.wide"
 
 // Class is the name under which control durations and gaps of an opcode are
 // kept: "data" for the data path, "DMA" for triggers, the hardware's name of

@@ -3,6 +3,7 @@ package calibrated
 import (
 	"context"
 	"math"
+	"slices"
 
 	"perfsim/components"
 	"perfsim/components/machine"
@@ -318,6 +319,31 @@ func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
 	return at, 0
 }
 
+// lastBefore returns the last row of sequencer o that is before row i in
+// program order, and whether this segment has one.
+func (s *sim) lastBefore(o int, i uint32) (uint32, bool) {
+	list := s.seqs[o].list
+	k, _ := slices.BinarySearch(list, i)
+	if k == 0 {
+		return 0, false
+	}
+	return list[k-1], true
+}
+
+// unplaced returns a row, plus one, that barrier i of sequencer g has to wait
+// for: one before it on another sequencer of its core that is not placed yet.
+func (s *sim) unplaced(i uint32, g int) uint32 {
+	for o := range s.seqs {
+		if o == g || s.p.groups[o].core != s.p.groups[g].core {
+			continue
+		}
+		if h, ok := s.lastBefore(o, i); ok && !s.done[h] {
+			return h + 1
+		}
+	}
+	return 0
+}
+
 // raise schedules the semaphore changes of instruction i at t.
 func (s *sim) raise(i uint32, t float64) {
 	if !s.p.syncs {
@@ -354,7 +380,11 @@ func (s *sim) step(t float64, g int) {
 		}
 	} else {
 		var missing uint32
-		if at, missing = s.ready(i, g); missing > 0 {
+		at, missing = s.ready(i, g)
+		if missing == 0 && p.kind[i] == kindBarrier {
+			missing = s.unplaced(i, g)
+		}
+		if missing > 0 {
 			q.waitFor = missing
 			s.parked++
 			return
@@ -431,13 +461,13 @@ func (s *sim) step(t float64, g int) {
 		ready := max(arrived, at)
 		var others bound
 		for o := range s.seqs {
-			if x := &s.seqs[o]; p.groups[o].core == core && o != g {
-				ready = max(ready, x.pipe, x.retired)
-				if t := max(x.pipe, x.retired); t > others.at {
-					others = bound{t, x.retiredBy}
+			if h, ok := s.lastBefore(o, i); ok && p.groups[o].core == core && o != g {
+				if t := max(s.arrive[h], s.start[h]+float64(s.dur[h])); t > others.at {
+					others = bound{t, h + 1}
 				}
 			}
 		}
+		ready = max(ready, others.at)
 		s.because(g, i, arrived, at, 0, others, bound{})
 		s.finish(g, i, ready, ready, ready, ready)
 	case kindOther:
@@ -468,7 +498,7 @@ func (s *sim) step(t float64, g int) {
 // control is the duration of a control instruction.
 func (s *sim) control(e components.Engine, i uint32) float64 {
 	op := s.p.m.Instr.Opcode.At(int(i))
-	if s.p.wide[op] && s.p.m.Instr.Elems.At(int(i)) > 1 {
+	if s.p.isWide(i) {
 		return s.p.c.Engine[e].LoadWide
 	}
 	return s.p.control[e][op]

@@ -52,6 +52,17 @@ func (s *sim) because(g int, i uint32, arrived, held, wake float64, a, b bound) 
 	if s.p.kind[i] == kindBarrier && by == a.by && by > 0 {
 		cause = components.CauseBarrier
 	}
+	// A sequencer runs ahead of its data path: the row before may start later
+	// than this one. What held this one is then the last that started before.
+	if by > 0 && s.start[by-1] > start {
+		cause, by = components.CauseModel, 0
+		for k := q.pos - 1; k >= 0; k-- {
+			if h := q.list[k]; s.start[h] <= start {
+				cause, by = components.CauseLane, h+1
+				break
+			}
+		}
+	}
 	s.why.cause[i], s.why.by[i], s.why.release[i] = cause, by, release
 }
 

@@ -67,6 +67,8 @@ func commands() []*cobra.Command {
 		newPassesCommand(),
 		newExplainCommand(),
 		newWhatIfCommand(),
+		newCalibrateCommand(),
+		newDiffCommand(),
 		newPackCommand(),
 		newUnpackCommand(),
 		newNEFFCommand(),

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/systems/calibrate"
+	"perfsim/systems/calibrated"
+	"perfsim/systems/cost"
+)
+
+func newCalibrateCommand() *cobra.Command {
+	var in inputFlags
+	var o calibrateFlags
+	var scale string
+	c := &cobra.Command{
+		Use:   "calibrate [flags] PROFILE…",
+		Short: "Fit a machine's constants to measured profiles and tell how well they predict",
+		Long: `calibrate fits every constant of the calibrated model that the profiles identify
+and lists it with the number of measurements, their spread and range; the rest
+keep their value and are listed as such. With two or more profiles it predicts
+each one with constants fitted to the others. -o writes the machine description
+with the fitted constants.
+
+For traces of the compiler's simulator (perf_sim) it fits the documented
+model's costs instead: mult and base per opcode and element size, from
+durations and elements per partition.
+
+With --scale-from it takes no profile: it writes the description of --machine
+with the calibrated constants of another, scaled by documented clocks and rates.`,
+		Example: `  perfsim calibrate *.profile.json.gz
+  perfsim calibrate -o mine.yaml --machine trn2 run1.json run2.json
+  perfsim calibrate --report accuracy.md *.profile.json.gz
+  perfsim calibrate --scale-from trn2 --machine trn3 -o trn3.yaml`,
+		Args: func(c *cobra.Command, args []string) error {
+			if scale != "" && len(args) > 0 {
+				return fmt.Errorf("--scale-from takes no profiles")
+			}
+			if scale == "" && len(args) == 0 {
+				return fmt.Errorf("no profile is named")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(); err != nil {
+				return err
+			}
+			if scale != "" {
+				return scaleMachine(c, scale, in.machine, o.out)
+			}
+			p := newProgress(c.ErrOrStderr(), in.quiet)
+			defer p.close()
+			var modules []*components.Module
+			for _, path := range args {
+				m, err := in.load(c.Context(), c, path, p)
+				if err != nil {
+					return err
+				}
+				modules = append(modules, m)
+			}
+			nameModules(modules, args)
+			base, err := in.machineFor(modules[0])
+			if err != nil {
+				return err
+			}
+			if o.machine = in.machine; o.machine == "" {
+				o.machine = base.Name
+			}
+			traces := 0
+			for _, m := range modules {
+				if m.Attribute(cost.DocumentedTrace) != "" {
+					traces++
+				}
+			}
+			switch traces {
+			case 0:
+				return calibrateProfiles(c, modules, base, &o, p)
+			case len(modules):
+				return calibrateTraces(c, modules, base, &o, p)
+			}
+			return usagef("%d of %d inputs are traces of the compiler's simulator: calibrate them apart from measured profiles", traces, len(modules))
+		},
+	}
+	in.addReading(c)
+	fl := c.Flags()
+	fl.StringVar(&in.machine, "machine", "", "machine whose description is fitted, by name or file; default: what the first input was made for, else trn2")
+	fl.StringVarP(&o.out, "output", "o", "", "write the machine description with the fitted constants to this file")
+	fl.StringVar(&o.report, "report", "", "write the accuracy report (Markdown: cross-validation, baselines, DMA, sensitivity, constants) to this file")
+	fl.StringVar(&scale, "scale-from", "", "scale the calibrated constants of this machine to --machine instead of fitting")
+	fl.BoolVar(&o.cross, "cross-validate", true, "predict each profile with constants fitted to the others")
+	fl.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+type calibrateFlags struct {
+	out, report   string
+	cross, asJSON bool
+	machine       string // where the description is read from
+}
+
+// nameModules gives modules of the same name the names of their files, so that
+// tables tell them apart.
+func nameModules(modules []*components.Module, paths []string) {
+	for i, m := range modules {
+		m.Name = shortName(paths[i])
+	}
+}
+
+// shortName is a file's name without folder and endings.
+func shortName(path string) string {
+	name := filepath.Base(path)
+	for ext := filepath.Ext(name); ext != "" && ext != name; ext = filepath.Ext(name) {
+		name = name[:len(name)-len(ext)]
+	}
+	return name
+}
+
+// calibrationReport is what `calibrate --json` prints for profiles.
+type calibrationReport struct {
+	Machine  string              `json:"machine"`
+	Fit      *calibrate.Fit      `json:"fit"`
+	LeaveOut []calibrate.Score   `json:"cross_validation,omitempty"`
+	Summary  *calibrate.Summary  `json:"cross_validation_summary,omitempty"`
+	Accuracy *calibrate.Accuracy `json:"accuracy,omitempty"`
+}
+
+func calibrateProfiles(c *cobra.Command, modules []*components.Module, base *machine.Machine, o *calibrateFlags, p *progress) error {
+	ctx := c.Context()
+	fit, err := calibrate.Run(ctx, modules, base)
+	if err != nil {
+		return err
+	}
+	r := calibrationReport{Machine: base.Name, Fit: fit}
+	if o.cross && len(modules) > 1 {
+		r.LeaveOut, err = calibrate.Leave(ctx, modules, base, calibrated.Options{Phase: calibrate.MedianPhase})
+		if err != nil {
+			return err
+		}
+		s := calibrate.Summarize(r.LeaveOut)
+		r.Summary = &s
+	}
+	if o.report != "" {
+		p.start("evaluating", 0, false)
+		if r.Accuracy, err = calibrate.Evaluate(ctx, modules, base, func(done, _ int64) { p.set(done) }); err != nil {
+			return err
+		}
+		p.finish()
+		if err := save(o.report, c.OutOrStdout(), r.Accuracy.Write); err != nil {
+			return err
+		}
+	}
+	if o.out != "" {
+		text, err := machine.Text(o.machine)
+		if err == nil {
+			text, err = calibrate.Splice(text, fit.Machine)
+		}
+		if err == nil {
+			err = save(o.out, c.OutOrStdout(), writeAll(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.close()
+	if o.asJSON {
+		return writeJSON(c.OutOrStdout(), r)
+	}
+	return r.print(c.OutOrStdout())
+}
+
+func (r *calibrationReport) print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
+	fmt.Fprintln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
+	for _, it := range r.Fit.Items {
+		fmt.Fprintf(tw, "%s\t%.6g\t%s\t%d\t%.4g\t%.5g\t%.5g\t\n", it.Name, it.Value, it.How, it.N, it.Spread, it.Min, it.Max)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nnot identified by these profiles, kept: %d\n", len(r.Fit.Kept))
+	for _, n := range r.Fit.Kept {
+		fmt.Fprintf(w, "  %s\n", n)
+	}
+	if r.Summary == nil {
+		return nil
+	}
+	fmt.Fprintln(w, "\npredicted with constants fitted to the other profiles:")
+	fmt.Fprintln(tw, "PROFILE\tKERNEL\tPREDICTED\tERROR\tWHOLE\tSTARTS P50\tP90\tMOST\t")
+	for _, s := range r.LeaveOut {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%+.2f %%\t%+.2f %%\t%.2f %%\t%.2f %%\t%.2f %%\t\n", s.Profile, nanos(uint64(s.KernelNS)), nanos(uint64(s.Predicted)), s.KernelErr, s.Whole, s.StartP50, s.StartP90, s.StartMax)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	s := r.Summary
+	_, err := fmt.Fprintf(w, "\nkernel time: median error %.2f %%, worst %.2f %%; busy time per engine: median %.2f %%; starts: 90th percentile, median %.2f %%\n",
+		s.KernelMedian, s.KernelWorst, s.BusyMedian, s.StartP90)
+	return err
+}
+
+func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machine.Machine, o *calibrateFlags, p *progress) error {
+	rows, mach, err := calibrate.FromTraces(c.Context(), modules, base)
+	if err != nil {
+		return err
+	}
+	if o.out != "" {
+		text, err := mach.Marshal()
+		if err == nil {
+			err = save(o.out, c.OutOrStdout(), writeAll(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.close()
+	if o.asJSON {
+		return writeJSON(c.OutOrStdout(), struct {
+			Machine string             `json:"machine"`
+			Costs   []calibrate.Affine `json:"costs"`
+		}{base.Name, rows})
+	}
+	tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "OPCODE\tENGINE\tBYTES/ELEMENT\tMULT\tBASE\tN\tSIZES\tRESIDUAL\tWORST\t")
+	for _, a := range rows {
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%.4g\t%.0f\t%d\t%d\t%.1f ns\t%.0f ns\t\n", a.Opcode, a.Engine, a.ElemSize, a.Mult, a.Base, a.Samples, a.Sizes, a.Residual, a.Worst)
+	}
+	return tw.Flush()
+}
+
+func writeAll(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+}
+
+func scaleMachine(c *cobra.Command, from, to, out string) error {
+	if to == "" {
+		return usagef("--scale-from needs --machine, the machine to scale to")
+	}
+	a, err := machine.Load(from)
+	if err != nil {
+		return err
+	}
+	b, err := machine.Load(to)
+	if err != nil {
+		return err
+	}
+	text, err := machine.Text(to)
+	if err != nil {
+		return err
+	}
+	if text, err = calibrate.Splice(text, calibrate.Scale(a, b)); err != nil {
+		return err
+	}
+	if out == "" {
+		out = "-"
+	}
+	return save(out, c.OutOrStdout(), writeAll(text))
+}

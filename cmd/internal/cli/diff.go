@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/systems"
+	"perfsim/systems/diff"
+)
+
+// sideFlags say what a side of a comparison is.
+type sideFlags struct{ what, machine, model string }
+
+const (
+	sideAuto      = "auto"
+	sideMeasured  = "measured"
+	sidePredicted = "predicted"
+)
+
+func newDiffCommand() *cobra.Command {
+	var in inputFlags
+	var a, b sideFlags
+	var opt diff.Options
+	var out string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "diff [flags] A [B]",
+		Short: "Compare a prediction with a measurement, or two of either",
+		Long: `diff lays two timelines over one another: of one input its measurement (A) and
+its prediction (B), or of two inputs what each holds: its measured times where
+it has them, else its prediction. --a and --b choose; --machine-b and --model-b
+predict B otherwise than A, so that two machines or models are compared on one
+input.
+
+It tells the kernel's time and the whole, busy time per engine, time per opcode,
+the distribution of the differences of starts and durations, the largest with
+where they come from, and the first instruction at which the timelines part by
+more than a threshold. -o writes both as one trace, two processes side by side.`,
+		Example: `  perfsim diff profile.json.gz
+  perfsim diff --a predicted --b predicted --model-b reference profile.json.gz
+  perfsim diff run1.profile.json run2.profile.json
+  perfsim diff -o both.json profile.json.gz
+  perfsim diff --machine trn2 --machine-b trn3 module.bir.json module.bir.json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(); err != nil {
+				return err
+			}
+			if err := checkSides(&opt, &a, &b); err != nil {
+				return err
+			}
+			p := newProgress(c.ErrOrStderr(), in.quiet)
+			defer p.close()
+			first, second, err := readSides(c, &in, args, &a, &b, p)
+			if err != nil {
+				return err
+			}
+			r := diff.Compare(first, second, opt)
+			if r.Matched == 0 {
+				return fmt.Errorf("no instruction of %s is one of %s (--match name or order may help)", r.NameA, r.NameB)
+			}
+			if out != "" {
+				err := save(out, c.OutOrStdout(), func(w io.Writer) error { return r.WriteTrace(c.Context(), w, first, second) })
+				if err != nil {
+					return err
+				}
+			}
+			p.close()
+			switch {
+			case out == "-":
+				return nil
+			case asJSON:
+				return writeJSON(c.OutOrStdout(), r)
+			}
+			return printDiff(c.OutOrStdout(), r)
+		},
+	}
+	in.add(c)
+	fl := c.Flags()
+	fl.StringVar(&a.what, "a", sideAuto, "what A is: measured, predicted, or auto")
+	fl.StringVar(&b.what, "b", sideAuto, "what B is: measured, predicted, or auto")
+	fl.StringVar(&b.machine, "machine-b", "", "machine for B's prediction; default: that of --machine")
+	fl.StringVar(&b.model, "model-b", "", "model for B's prediction; default: that of --model")
+	fl.StringVar(&opt.Match, "match", diff.MatchAuto, "match instructions by id, name, order (n-th of an opcode on an engine) or auto")
+	fl.StringVar(&opt.Align, "align", diff.AlignKernel, "lay the sides over one another at the kernel's start, at the first event (start), or as they are (none)")
+	fl.Float64Var(&opt.Threshold, "threshold", 0, "difference of starts in ns from which the timelines count as parted; default: 1 % of A's kernel time")
+	fl.IntVar(&opt.Worst, "worst", 10, "how many of the largest differences to list")
+	fl.StringVarP(&out, "output", "o", "", "write both timelines as one trace to this file (.gz compresses, - is standard output)")
+	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func checkSides(opt *diff.Options, a, b *sideFlags) error {
+	for _, s := range []struct{ flag, v string }{{"a", a.what}, {"b", b.what}} {
+		switch s.v {
+		case sideAuto, sideMeasured, sidePredicted:
+		default:
+			return usagef("--%s %q is not measured, predicted or auto", s.flag, s.v)
+		}
+	}
+	switch b.model {
+	case "", "reference", "calibrated", "replay":
+	default:
+		return usagef("--model-b %q is not reference, calibrated or replay", b.model)
+	}
+	switch opt.Match {
+	case diff.MatchAuto, diff.MatchID, diff.MatchName, diff.MatchOrder:
+	default:
+		return usagef("--match %q is not auto, id, name or order", opt.Match)
+	}
+	switch opt.Align {
+	case diff.AlignKernel, diff.AlignStart, diff.AlignNone:
+	default:
+		return usagef("--align %q is not kernel, start or none", opt.Align)
+	}
+	if !(opt.Threshold >= 0) || math.IsInf(opt.Threshold, 0) {
+		return usagef("--threshold %v is not a time", opt.Threshold)
+	}
+	if opt.Worst < 1 || opt.Worst > 100_000 {
+		return usagef("--worst %d is not between 1 and 100000", opt.Worst)
+	}
+	return nil
+}
+
+// readSides reads one or two inputs and makes the timelines of both sides.
+func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags, p *progress) (first, second *diff.Side, err error) {
+	ctx := c.Context()
+	m, err := in.load(ctx, c, args[0], p)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := m
+	if len(args) > 1 && args[1] != args[0] {
+		if n, err = in.load(ctx, c, args[1], p); err != nil {
+			return nil, nil, err
+		}
+	}
+	one := m == n
+	measuredA, measuredB := a.what == sideMeasured || a.what == sideAuto && m.HasMeasurement(), b.what == sideMeasured || b.what == sideAuto && n.HasMeasurement() && !one
+	if one && a.what == sideAuto && b.what == sideMeasured {
+		measuredA = false
+	}
+	names := [2]string{shortName(args[0]), shortName(args[len(args)-1])}
+	if first, err = makeSide(ctx, in, m, measuredA, names[0], "", "", p); err != nil {
+		return nil, nil, err
+	}
+	second, err = makeSide(ctx, in, n, measuredB, names[1], b.machine, b.model, p)
+	return first, second, err
+}
+
+// makeSide makes one timeline; machineName and model replace the flags' own
+// where not empty.
+func makeSide(ctx context.Context, in *inputFlags, m *components.Module, measured bool, name, machineName, model string, p *progress) (*diff.Side, error) {
+	if measured {
+		if !m.HasMeasurement() {
+			return nil, fmt.Errorf("%s has no measured times", name)
+		}
+		s := diff.Measured(m)
+		s.Name = name + ", measured"
+		return s, nil
+	}
+	own := *in
+	if machineName != "" {
+		own.machine = machineName
+	}
+	if model != "" {
+		own.model = model
+	}
+	w := &components.World{Module: m, Events: components.NewEvents()}
+	var err error
+	if w.Machine, err = own.machineFor(m); err != nil {
+		return nil, err
+	}
+	if w.Config, err = own.configure(m, w.Machine); err != nil {
+		return nil, err
+	}
+	w.Config.Progress = func(done, _ int64) { p.set(done) }
+	e := systems.Engine()
+	p.start("prediction", int64(m.Instr.Len()), false)
+	if err := e.Cost(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := e.Place(ctx, w); err != nil {
+		return nil, err
+	}
+	p.finish()
+	return diff.Predicted(w, fmt.Sprintf("%s, predicted (%s, %s)", name, w.Machine.Name, w.Config.Model), components.RunA), nil
+}
+
+// mostOpcodes bounds the rows printed for people; --json has them all.
+const mostOpcodes = 24
+
+func printDiff(out io.Writer, r *diff.Report) error {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
+	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B; times %s\n\n",
+		humanize.Comma(int64(r.Matched)), r.By, humanize.Comma(int64(r.OnlyA)), humanize.Comma(int64(r.OnlyB)), alignText(r.Align))
+	fmt.Fprintln(tw, "\tA\tB\tDIFFERENCE\t")
+	line := func(name string, t diff.Two) {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, nanos(nonNegative(t.A)), nanos(nonNegative(t.B)), signed(t))
+	}
+	line("kernel", r.Kernel)
+	line("whole", r.Whole)
+	for _, ph := range r.Phases {
+		if ph.Name != "kernel" {
+			line(ph.Name, ph.Two)
+		}
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY A\tBUSY B\tDIFFERENCE\t")
+	for _, e := range r.Engines {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), nanos(nonNegative(e.A)), nanos(nonNegative(e.B)), signed(e.Two))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(tw, "ENGINE OPCODE\tINSTRUCTIONS\tSUM A\tSUM B\tDIFFERENCE\t")
+	for n, e := range r.Opcodes {
+		if n == mostOpcodes {
+			fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", len(r.Opcodes)-n)
+			break
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), nanos(nonNegative(e.A)), nanos(nonNegative(e.B)), signed(e.Two))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, e := range []struct {
+		name string
+		*diff.Errors
+	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
+		fmt.Fprintf(out, "\n%s differ by %s (median, %.2f %% of the kernel), %s (90th percentile, %.2f %%), %s (most, %.2f %%)\n",
+			e.name, nanos(uint64(e.P50)), e.P50Percent, nanos(uint64(e.P90)), e.P90Percent, nanos(uint64(e.Max)), e.MaxPercent)
+		fmt.Fprintln(tw, "B-A\tINSTRUCTION\tENGINE OPCODE\tSTART A\tSTART B\tDURATION A\tB\tWHY\t")
+		for _, x := range e.Worst {
+			printDiffRow(tw, &x)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if r.Part == nil {
+		_, err := fmt.Fprintf(out, "\nthe timelines never part by more than %s\n", nanos(uint64(r.Limit)))
+		return err
+	}
+	fmt.Fprintf(out, "\nthe timelines part by more than %s first at\n", nanos(uint64(r.Limit)))
+	printDiffRow(tw, r.Part)
+	return tw.Flush()
+}
+
+func printDiffRow(w io.Writer, x *diff.Row) {
+	fmt.Fprintf(w, "%+.0f ns\t%s\t%s %s\t%.3f µs\t%.3f µs\t%.0f ns\t%.0f ns\t%s\t\n", x.Delta, x.Name, x.Engine, x.Opcode, x.StartA/1e3, x.StartB/1e3, x.DurA, x.DurB, x.Reason)
+}
+
+func alignText(align string) string {
+	switch align {
+	case diff.AlignStart:
+		return "counted from the first event"
+	case diff.AlignNone:
+		return "as each side has them"
+	}
+	return "counted from the kernel's start"
+}
+
+func nonNegative(v float64) uint64 { return uint64(max(0, v) + 0.5) }
+
+// signed writes the difference of two times.
+func signed(t diff.Two) string {
+	d := t.B - t.A
+	sign := "+"
+	if d < 0 {
+		sign = "−"
+	}
+	text := sign + nanos(uint64(math.Abs(d)+0.5))
+	if t.A != 0 {
+		text += fmt.Sprintf(" (%+.2f %%)", t.Percent)
+	}
+	return text
+}
