@@ -34,8 +34,9 @@ func costed(t testing.TB, m *components.Module, mach *machine.Machine, jobs int)
 }
 
 // dag is a random program: operations with their producers on random lanes,
-// in a random order that respects them.
-func dag(r *rand.Rand, n int, near int) *components.Module {
+// least to two each at most near operations back, in an order that respects
+// them.
+func dag(r *rand.Rand, n, near, least int) *components.Module {
 	m := components.NewModule("dag", "test")
 	m.AddCoreLanes(0)
 	m.Functions.Add(m.Symbols.InternString("f"), 0)
@@ -54,7 +55,7 @@ func dag(r *rand.Rand, n int, near int) *components.Module {
 		in.Elems.Set(i, uint32(64+r.IntN(1024)))
 		in.Parts.Set(i, 128)
 		in.DType.Set(i, components.BFloat16)
-		for range r.IntN(3) {
+		for range least + r.IntN(3-least) {
 			if lo := max(0, i-near); i > lo {
 				set.Add(components.InstrID(i), components.InstrID(lo+r.IntN(i-lo)), components.EdgeKind(2+r.IntN(3)))
 			}
@@ -265,7 +266,7 @@ func TestGroups(t *testing.T) {
 	mach := load(t, "trn2")
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(3, seed))
-		m := dag(r, 120, 25)
+		m := dag(r, 120, 25, 0)
 		in := &m.Instr
 		// Every matmul writes a bank; groups of one to four begin with a start.
 		var want [][]string
@@ -383,7 +384,7 @@ func TestRegisters(t *testing.T) {
 }
 
 func TestDowngradeAndLog(t *testing.T) {
-	m := dag(rand.New(rand.NewPCG(1, 1)), 30, 5)
+	m := dag(rand.New(rand.NewPCG(1, 1)), 30, 5, 0)
 	w := costed(t, m, load(t, "trn2"), 1)
 	old := *w.Machine
 	old.Arch = 10
@@ -405,14 +406,14 @@ func TestDowngradeAndLog(t *testing.T) {
 // the larger of that and the busiest lane.
 func BenchmarkDAG(b *testing.B) {
 	mach := load(b, "trn2")
-	for _, c := range []struct{ n, near int }{{1000, 2}, {1000, 10}, {1000, 200}, {20_000, 50}} {
+	for _, c := range []struct{ n, near, least int }{{1000, 6, 1}, {1000, 10, 0}, {1000, 200, 0}, {20_000, 50, 0}} {
 		for _, p := range []Policy{Keep, Separate, Greedy, TimeAware} {
-			b.Run(fmt.Sprintf("n=%d/near=%d/policy=%d", c.n, c.near, p), func(b *testing.B) {
+			b.Run(fmt.Sprintf("n=%d/near=%d/least=%d/policy=%d", c.n, c.near, c.least, p), func(b *testing.B) {
 				var path, bound, gain float64
 				count := 0
 				for b.Loop() {
 					b.StopTimer()
-					m := dag(rand.New(rand.NewPCG(2, uint64(count))), c.n, c.near)
+					m := dag(rand.New(rand.NewPCG(2, uint64(count))), c.n, c.near, c.least)
 					w := costed(b, m, mach, 1)
 					b.StartTimer()
 					blocks, err := Run(context.Background(), w, Options{Policy: p, Always: true})
