@@ -57,6 +57,7 @@ func (f *fn) call(i int32) {
 			for _, a := range x.args {
 				if r := f.hbmOf(a.v); r != nil {
 					e.read(r, 0, len(r.tiles))
+					f.operand(components.RoleIn, r, 0, r.bytes, 1, components.Uint8)
 				}
 			}
 		} else if f.lastCtl != 0 {
@@ -66,6 +67,7 @@ func (f *fn) call(i int32) {
 			for _, o := range x.outs {
 				if r := f.hbmOf(o.v); r != nil {
 					e.write(r, 0, len(r.tiles))
+					f.operand(components.RoleOut, r, 0, r.bytes, 1, components.Uint8)
 				}
 			}
 		}

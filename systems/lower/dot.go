@@ -382,12 +382,7 @@ func (p *prod) each(n int64, body func(t int64)) {
 		e.loop(n, body)
 		return
 	}
-	body(0)
-	e.drain()
-	e.openLoop(n - 2)
-	body(1)
-	e.drain()
-	e.closeLoop()
+	e.keep(n-2, func() { body(0) }, func() { body(1) })
 	body(n - 1)
 }
 

@@ -13,6 +13,7 @@ import (
 type dep struct {
 	w uint32
 	r [numSlots]uint32
+	n uint32 // bytes per partition that were written; kept for operands only
 }
 
 // The slots of dep.r, by lane.
@@ -81,6 +82,8 @@ type use struct {
 	t0    int
 	t1    int
 	write bool
+	more  bool
+	n     uint32
 }
 
 // ins is one instruction before it has a row.
@@ -164,7 +167,7 @@ func (e *emitter) read(r *region, t0, t1 int) {
 			e.after(w-1, components.ClassFlow)
 		}
 	}
-	e.uses = append(e.uses, use{r, t0, t1, false})
+	e.uses = append(e.uses, use{r: r, t0: t0, t1: t1})
 }
 
 // write says that it overwrites tiles t0 to t1 of r.
@@ -197,12 +200,14 @@ func (e *emitter) write(r *region, t0, t1 int) {
 			}
 		}
 	}
-	e.uses = append(e.uses, use{r, t0, t1, true})
+	e.uses = append(e.uses, use{r: r, t0: t0, t1: t1, write: true})
 }
 
 // more says that it adds to tile t of r, which an instruction of the same lane
 // wrote just before: their lane keeps the order.
-func (e *emitter) more(r *region, t int) { e.uses = append(e.uses, use{r, t, t + 1, true}) }
+func (e *emitter) more(r *region, t int) {
+	e.uses = append(e.uses, use{r: r, t0: t, t1: t + 1, write: true, more: true})
+}
 
 // add makes the instruction and returns its row.
 func (e *emitter) add(in ins) uint32 {
@@ -245,7 +250,11 @@ func (e *emitter) add(in ins) uint32 {
 		tiles := u.r.tiles[u.t0:u.t1]
 		if u.write {
 			for i := range tiles {
-				tiles[i] = dep{w: row + 1}
+				n := u.n
+				if u.more {
+					n = max(n, tiles[i].n)
+				}
+				tiles[i] = dep{w: row + 1, n: n}
 			}
 			u.r.lastW = row + 1
 			u.r.looped = u.r.looped || inLoop
@@ -336,27 +345,36 @@ func (e *emitter) loop(n int64, body func(i int64)) {
 		}
 		return
 	}
-	before := e.pushed
-	for i := range warm {
+	e.keep(trips, func() {
+		for i := range warm {
+			body(i)
+		}
+	}, func() {
+		for i := warm; i < warm+step && e.err == nil; i++ {
+			body(i)
+		}
+	})
+	for i := warm + trips*step; i < n && e.err == nil; i++ {
 		body(i)
 	}
-	// What is held back must be alike inside the loop, and as much at its end
-	// as at its start: then what runs in an iteration is an iteration's share.
+}
+
+// keep writes out first and keeps body as a loop of trips iterations. What is
+// held back must be alike inside the loop, and as much at its end as at its
+// start: then what runs in an iteration is an iteration's share.
+func (e *emitter) keep(trips int64, first, body func()) {
+	before := e.pushed
+	first()
 	for len(e.pend) > 0 && e.pend[0].number < before {
 		e.pop()
 	}
 	e.openLoop(trips)
 	held := len(e.pend)
-	for i := warm; i < warm+step && e.err == nil; i++ {
-		body(i)
-	}
+	body()
 	for len(e.pend) > held {
 		e.pop()
 	}
 	e.closeLoop()
-	for i := warm + trips*step; i < n && e.err == nil; i++ {
-		body(i)
-	}
 }
 
 func (e *emitter) openLoop(trips int64) {

@@ -22,6 +22,7 @@ type mapOp struct {
 	ring   *region // rotating tiles of a result that goes to device memory
 	saved  bool
 	double int64
+	tile   int64
 }
 
 // source is where an operator of a pass finds an operand.
@@ -39,6 +40,7 @@ type mapInput struct {
 	chip  *region
 	ring  *region
 	fresh bool // loaded tile by tile into room that stays
+	tile  int64
 }
 
 // pass is a kernel that goes once over the tiles of an iteration space.
@@ -79,6 +81,7 @@ func (f *fn) mapKernel(list []int32) {
 		p.ops = append(p.ops, o)
 		p.space = max(p.space, o.elems)
 	}
+	p.makeRoom(list)
 	p.findInputs()
 	p.layout()
 	p.classify()
@@ -118,6 +121,30 @@ func (f *fn) outMem(v int32) components.Memory {
 		return components.MemOutput
 	}
 	return components.MemDRAM
+}
+
+// makeRoom takes operands off the chip, the largest first, where they would
+// leave the pass less than half of SBUF.
+func (p *pass) makeRoom(list []int32) {
+	f := p.f
+	var on []int32
+	var sum int64
+	for _, i := range list {
+		for _, a := range f.flats[i].args {
+			if x := &f.values[a.v]; x.chip != nil && !slices.Contains(on, a.v) {
+				on = append(on, a.v)
+				sum += x.chip.bytes
+			}
+		}
+	}
+	slices.SortFunc(on, func(a, b int32) int { return int(f.values[b].chip.bytes - f.values[a].chip.bytes) })
+	for _, v := range on {
+		if sum <= f.l.arr.sbuf/2 {
+			return
+		}
+		sum -= f.values[v].chip.bytes
+		f.leave(v)
+	}
 }
 
 func (p *pass) findInputs() {
@@ -164,6 +191,14 @@ func (p *pass) layout() {
 // classify tells what each operator is to the pass.
 func (p *pass) classify() {
 	f := p.f
+	room := f.l.arr.sbuf / 4
+	for i := range p.in {
+		x := &f.values[p.in[i].v]
+		if x.chip == nil && x.elems*2 <= p.space && x.total <= min(replicated, room) {
+			p.in[i].once = true
+			room -= (x.total + align) / align * align
+		}
+	}
 	for i := range p.ops {
 		o := &p.ops[i]
 		k := o.x.kind
@@ -182,14 +217,15 @@ func (p *pass) classify() {
 		if len(o.out) > 0 && f.values[o.out[0]].double {
 			o.double = 2
 		}
-		small := o.elems*8 <= p.space
+		small := o.elems*8 <= p.space && o.elems <= p.parts*1024
 		allOnce := true
 		for _, a := range args {
 			s := p.src[a.v]
 			switch {
 			case s.konst:
 			case s.in > 0:
-				allOnce = allOnce && f.values[a.v].elems*8 <= p.space
+				in := &p.in[s.in-1]
+				allOnce = allOnce && (in.once || in.chip != nil)
 			case s.op > 0:
 				allOnce = allOnce && p.ops[s.op-1].once
 			}
@@ -205,10 +241,6 @@ func (p *pass) classify() {
 		default:
 			o.steps = stepsOf(k, scalarArg && len(args) == 2, value, known)
 		}
-	}
-	for i := range p.in {
-		x := &f.values[p.in[i].v]
-		p.in[i].once = x.chip == nil && x.elems*2 <= p.space && x.total <= replicated
 	}
 }
 
@@ -260,6 +292,12 @@ func (p *pass) reduction(o *mapOp) {
 		}
 	}
 	o.steps = []step{{components.OpcodeTensorReduce, onDVE, "reduce"}}
+	if others && !inMinor && len(o.x.outs) > 0 && f.values[o.x.outs[0].v].elems >= 32*f.l.arr.parts {
+		// Enough columns to lie on the partitions themselves: rows are added
+		// one to the other and nothing crosses partitions.
+		o.rows, o.full = false, false
+		o.steps = []step{tensor("add")}
+	}
 	if o.rows && !o.full {
 		o.steps = []step{tensor("add")}
 	}
@@ -291,6 +329,9 @@ func (p *pass) sizes(inside map[int32]int) {
 		if p.escapes(i) {
 			outs++
 		}
+		if o := &p.ops[i]; o.x.kind == components.OpReduce && (o.rows || o.full) {
+			per += 4
+		}
 	}
 	per += int64(live)*b*esMax + int64(outs)*(b+1)*esMax
 	per = max(per, 1)
@@ -317,20 +358,11 @@ func (p *pass) sizes(inside map[int32]int) {
 			f.load(in.v, r, 0, 0, 1, x.total, parts, x.elems)
 			p.scrap = append(p.scrap, r)
 		default:
-			tile := max(mulDiv(x.elems, p.f0, p.free)*x.size/p.parts, x.size)
+			in.tile = max(mulDiv(x.elems, p.f0, p.space)*x.size, x.size)
 			if x.elems == p.space {
-				tile = p.f0 * x.size
+				in.tile = p.f0 * x.size
 			}
-			if f.usedAfter(in.v, p) && int64(p.n)*tile <= f.l.arr.sbuf/shareOfSBUF {
-				if r := f.alloc(int(p.n), tile); r != nil {
-					x.chip, x.parts, x.free = r, p.parts, ceilDiv(p.free*x.elems, p.space)
-					f.resident = append(f.resident, in.v)
-					in.chip, in.fresh = r, true
-					continue
-				}
-			}
-			in.ring = f.must(int(b), tile)
-			p.scrap = append(p.scrap, in.ring)
+			in.ring = f.must(int(b), in.tile)
 		}
 	}
 	slotTile := p.f0 * esMax
@@ -351,13 +383,6 @@ func (p *pass) sizes(inside map[int32]int) {
 			p.scrap = append(p.scrap, o.temp)
 		}
 	}
-}
-
-// usedAfter tells whether a value has a reader behind the pass.
-func (f *fn) usedAfter(v int32, p *pass) bool {
-	last := p.ops[len(p.ops)-1].x
-	u := f.values[v].users
-	return len(u) > 0 && &f.flats[u[len(u)-1]] != last && u[len(u)-1] > f.cur+int32(len(p.ops)-1)
 }
 
 // must returns room, smaller than asked for where the machine has none: a
@@ -550,7 +575,10 @@ func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 			e.read(r, 0, min(len(r.tiles), 8))
 			f.operand(components.RoleIn, r, 0, elems, p.parts, d)
 		default:
-			t0, t1 := r.span(t*p.f0, t*p.f0+p.width(t), p.free)
+			t0, t1 := int(t), int(t)+1
+			if !in.fresh {
+				t0, t1 = r.span(t*p.f0, t*p.f0+p.width(t), p.free)
+			}
 			e.read(r, t0, t1)
 			f.operand(components.RoleIn, r, int64(t0)*r.tileBytes, elems, p.parts, d)
 		}
@@ -640,9 +668,13 @@ func (p *pass) emit(i int, t int64, once bool) {
 			}
 		}
 		acc := o.acc != nil
+		dOut := d
+		if acc {
+			dOut = components.Float32
+		}
 		if acc && t > 0 {
 			e.read(to, k, k+1)
-			f.operand(components.RoleIn, to, 0, min(elems, p.f0), p.parts, d)
+			f.operand(components.RoleIn, to, 0, min(elems, p.f0), p.parts, dOut)
 			in++
 		}
 		if in >= 2 {
@@ -663,7 +695,7 @@ func (p *pass) emit(i int, t int64, once bool) {
 			op = components.OpcodeActivation
 		}
 		e.write(to, k, k+1)
-		f.operand(components.RoleOut, to, int64(k)*to.tileBytes, p.outElems(o, elems, t), p.parts, d)
+		f.operand(components.RoleOut, to, int64(k)*to.tileBytes, p.outElems(o, elems, t), p.parts, dOut)
 		lane := uint16(eng)
 		f.busy[slotOf(lane)] += elems
 		e.add(ins{op: op, eng: eng, lane: lane, flags: flags, elems: elems, out: p.outElems(o, elems, t), parts: p.parts, dtype: dt, fn: e.sym(s.fn)})
@@ -695,10 +727,7 @@ func (p *pass) results() {
 			if len(o.x.args) == 0 || p.src[o.x.args[0].v].konst {
 				o.steps = []step{{components.OpcodeMemset, onDVE, "memset"}}
 			}
-			o.once = false
-			for _, v := range o.out {
-				p.src[v] = source{op: i + 1}
-			}
+			o.once = false // its readers in the pass still look through it
 		}
 		if o.acc != nil {
 			continue // it leaves behind the loop
@@ -709,35 +738,60 @@ func (p *pass) results() {
 			p.finalRoom(o)
 			continue
 		}
-		tile := max(mulDiv(p.f0, x.elems, p.space)*x.size, x.size)
+		o.tile = max(mulDiv(p.f0, x.elems, p.space)*x.size, x.size)
 		if x.elems == p.space {
-			tile = p.f0 * x.size
+			o.tile = p.f0 * x.size
 		}
-		x.parts, x.free = p.parts, max(ceilDiv(p.free*x.elems, p.space), 1)
-		if p.usedBehind(v) {
-			saved := f.cur
-			f.cur = f.index(p.ops[len(p.ops)-1].x)
-			o.keep = f.keep(v, int(p.n), tile)
-			f.cur = saved
-		}
-		if o.keep == nil || f.needsHBM(v) || len(o.out) > 1 {
-			x.hbm = f.hbmRegion(x, f.outMem(v), p.n, f.valueName(v))
-			o.saved = true
-			if o.keep == nil {
-				o.ring = f.must(b+1, tile)
-				p.scrap = append(p.scrap, o.ring)
-			}
-		}
+		o.ring = f.must(b+1, o.tile)
 		for _, w := range o.out[1:] { // further results of a variadic reduce
 			y := &f.values[w]
 			y.hbm, y.base = nil, v
 		}
 	}
+	p.stay()
 }
 
-func (p *pass) usedBehind(v int32) bool {
-	u := p.f.values[v].users
-	return len(u) > 0 && u[len(u)-1] > p.f.index(p.ops[len(p.ops)-1].x)
+// stay gives results and operands that are read again a home on chip where
+// there is room; the others keep their rotating tiles.
+func (p *pass) stay() {
+	f := p.f
+	last := f.index(p.ops[len(p.ops)-1].x)
+	saved := f.cur
+	f.cur = last
+	for i := range p.ops {
+		o := &p.ops[i]
+		if o.ring == nil {
+			continue
+		}
+		v := o.out[0]
+		x := &f.values[v]
+		x.parts, x.free = p.parts, max(ceilDiv(p.free*x.elems, p.space), 1)
+		if o.keep = f.keep(v, int(p.n), o.tile); o.keep != nil {
+			f.sb.release(o.ring)
+			o.ring = nil
+		} else {
+			p.scrap = append(p.scrap, o.ring)
+		}
+		if o.keep == nil || f.needsHBM(v) || len(o.out) > 1 {
+			x.hbm = f.hbmRegion(x, f.outMem(v), p.n, f.valueName(v))
+			o.saved = true
+		}
+	}
+	for i := range p.in {
+		in := &p.in[i]
+		if in.ring == nil {
+			continue
+		}
+		if r := f.keep(in.v, int(p.n), in.tile); r != nil {
+			x := &f.values[in.v]
+			x.parts, x.free = p.parts, max(ceilDiv(p.free*x.elems, p.space), 1)
+			f.sb.release(in.ring)
+			in.ring, in.chip, in.fresh = nil, r, true
+		} else {
+			p.scrap = append(p.scrap, in.ring)
+		}
+	}
+	f.cur = saved
 }
 
 // finalRoom gives a small result a home of its own.
@@ -797,25 +851,37 @@ func (p *pass) overPartitions(i int) {
 	e := &f.l.e
 	v := o.out[0]
 	x := &f.values[v]
-	cols := x.elems
-	p.finalRoom(o)
+	cols := max(x.elems, 1)
 	acc := o.acc
 	o.acc = nil
-	if o.full {
-		cols = max(cols, 1)
-	}
 	m := f.l.arr.statM
-	blocks := ceilDiv(max(cols, 1), m)
 	perBank := f.l.arr.movN
-	full := blocks
-	for done := int64(0); done < full && e.err == nil; done += perBank {
-		k := min(perBank, full-done)
+	groups := ceilDiv(cols, m*perBank) // a group is what one bank takes
+	var to *region
+	if groups == 1 {
+		p.finalRoom(o)
+		to = o.temp
+	} else {
+		x.parts, x.free = f.l.arr.parts, ceilDiv(cols, f.l.arr.parts)
+		x.hbm = f.hbmRegion(x, f.outMem(v), groups, f.valueName(v))
+		for _, w := range o.out[1:] {
+			f.values[w].base = v
+		}
+		to = f.must(f.l.opt.Buffers+1, perBank*max(x.size, 4))
+		p.scrap = append(p.scrap, to)
+	}
+	e.loop(groups, func(t int64) {
+		n := m * perBank
+		if t == groups-1 {
+			n = cols - (groups-1)*n
+		}
+		blocks := ceilDiv(n, m)
 		bank := f.nextBank()
-		// One instruction a block of columns; a long row of them is a loop.
-		f.l.e.loop(k, func(j int64) {
-			mm := min(m, cols-(done+j)*m)
-			if mm < 1 {
-				mm = 1
+		// One product a block of columns; a long row of them is a loop.
+		e.loop(blocks, func(j int64) {
+			mm := m
+			if j == blocks-1 {
+				mm = n - (blocks-1)*m
 			}
 			e.read(acc, 0, 1)
 			if j == 0 {
@@ -824,13 +890,19 @@ func (p *pass) overPartitions(i int) {
 				e.more(f.psum, bank)
 			}
 			f.operand(components.RoleIn, acc, 0, min(mm, p.f0), p.parts, components.Float32)
-			f.operand(components.RoleOut, f.psum, int64(bank)*f.psum.tileBytes, 1, mm, components.Float32)
+			f.operand(components.RoleOut, f.psum, int64(bank)*f.psum.tileBytes+j%perBank*4, 1, mm, components.Float32)
 			f.matmul(p.parts, mm, 1, components.Float32, true, true, 0, bank)
 			f.helper = components.AddSize(f.helper, components.MulSize(2*p.parts*mm, e.mult))
 		})
-		f.evictBank(bank, o.temp, 0, k, min(m, max(cols, 1)), x.dtype, "copy")
-	}
-	if o.saved {
-		f.store(v, o.temp, 0, 1, 0, 1, x.total, x.parts, x.free, 0)
+		k := int(t) % len(to.tiles)
+		f.evictBank(bank, to, k, blocks, min(m, n), x.dtype, "copy")
+		if groups > 1 {
+			bytes := share(x.total, t, groups)
+			e.later(f.l.opt.Buffers, func() { f.store(v, to, int64(k), int64(k+1), t, groups, bytes, m, blocks, 0) })
+		}
+	})
+	e.drain()
+	if groups == 1 && o.saved {
+		f.store(v, to, 0, 1, 0, 1, x.total, x.parts, x.free, 0)
 	}
 }

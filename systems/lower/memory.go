@@ -57,9 +57,9 @@ func (f *fn) location(r *region, name string, parts int64) {
 	r.loc = uint32(t.Len())
 }
 
-// operand records an access of the instruction being made: n elements on each
-// of parts partitions from byte lo of region r on, tile t by tile where t is
-// not negative.
+// operand records the latest access to r that was declared by read, write or more: n
+// elements on each of parts partitions from byte lo of region r on. Where more
+// than one tile is read, n elements of each.
 func (f *fn) operand(role components.OperandRole, r *region, lo, n, parts int64, d components.DType) {
 	if !f.l.opt.Operands {
 		return
@@ -70,8 +70,32 @@ func (f *fn) operand(role components.OperandRole, r *region, lo, n, parts int64,
 	o := components.AccessPattern{Role: role, DType: d, Memory: r.mem, Where: r.loc, Address: uint64(r.lo + lo)}
 	if r.mem.InDRAM() {
 		o.Steps, o.Counts = []int64{1}, []uint64{uint64(n)}
+		f.l.e.ops = append(f.l.e.ops, o)
+		return
+	}
+	k := len(f.l.e.uses) - 1
+	for k > 0 && (f.l.e.uses[k].r != r || f.l.e.uses[k].write != (role == components.RoleOut)) {
+		k--
+	}
+	u := &f.l.e.uses[k]
+	off := lo - int64(u.t0)*r.tileBytes
+	tiles := int64(1)
+	if u.write {
+		n = max(min(n, (r.tileBytes-off)/size), 1)
+		u.n = max(u.n, uint32(off+n*size))
 	} else {
-		o.Steps, o.Counts = []int64{n, 1}, []uint64{uint64(parts), uint64(n)}
+		// No more than what is there.
+		tiles = int64(u.t1 - u.t0)
+		for t := u.t0; t < u.t1; t++ {
+			if have := int64(r.tiles[t].n); have > off {
+				n = min(n, (have-off)/size)
+			}
+		}
+		n = max(n, 1)
+	}
+	o.Steps, o.Counts = []int64{n, 1}, []uint64{uint64(parts), uint64(n)}
+	if tiles > 1 {
+		o.Steps, o.Counts = []int64{n, r.tileBytes / size, 1}, []uint64{uint64(parts), uint64(tiles), uint64(n)}
 	}
 	f.l.e.ops = append(f.l.e.ops, o)
 }
@@ -145,15 +169,21 @@ func (f *fn) evict() bool {
 	if best < 0 {
 		return false
 	}
-	x := &f.values[best]
-	if f.hbmOf(best) == nil && (x.out || f.usedLater(best)) {
+	f.leave(best)
+	return true
+}
+
+// leave takes a value off the chip; it is stored where it is read again and
+// nobody else has it.
+func (f *fn) leave(v int32) {
+	x := &f.values[v]
+	if f.hbmOf(v) == nil && (x.out || f.nextUse(v) < int32(len(f.flats)) || slices.Contains(x.users, f.cur)) {
 		before := f.stores
-		f.saveValue(best, components.FlagSpill)
+		f.saveValue(v, components.FlagSpill)
 		f.spills = components.AddSize(f.spills, f.stores-before)
 	}
 	f.sb.release(x.chip)
 	x.chip = nil
-	return true
 }
 
 // saveValue stores a whole value from chip to device memory.
