@@ -10,34 +10,50 @@ func (h *heap) len() int { return len(h.items) }
 
 func (h *heap) push(x int32) {
 	h.items = append(h.items, x)
-	i := len(h.items) - 1
-	for i > 0 {
-		p := (i - 1) / 2
-		if !h.less(h.items[i], h.items[p]) {
-			break
-		}
-		h.items[i], h.items[p] = h.items[p], h.items[i]
-		i = p
-	}
+	h.up(len(h.items) - 1)
 }
 
 func (h *heap) top() int32 { return h.items[0] }
 
 func (h *heap) pop() int32 {
 	x := h.items[0]
+	h.delete(0)
+	return x
+}
+
+// delete takes the item at index i of items out.
+func (h *heap) delete(i int) {
 	n := len(h.items) - 1
-	h.items[0] = h.items[n]
+	h.items[i] = h.items[n]
 	h.items = h.items[:n]
-	for i := 0; ; {
+	if i < n {
+		h.down(i)
+		h.up(i)
+	}
+}
+
+func (h *heap) up(i int) {
+	for i > 0 {
+		p := (i - 1) / 2
+		if !h.less(h.items[i], h.items[p]) {
+			return
+		}
+		h.items[i], h.items[p] = h.items[p], h.items[i]
+		i = p
+	}
+}
+
+func (h *heap) down(i int) {
+	for n := len(h.items); ; {
 		c := 2*i + 1
 		if c >= n {
-			return x
+			return
 		}
 		if c+1 < n && h.less(h.items[c+1], h.items[c]) {
 			c++
 		}
 		if !h.less(h.items[c], h.items[i]) {
-			return x
+			return
 		}
 		h.items[i], h.items[c] = h.items[c], h.items[i]
 		i = c

@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"math/bits"
+	"slices"
 
 	"perfsim/components"
 	"perfsim/systems/place"
@@ -158,10 +159,44 @@ func (t *timeAware) choose(l uint16, q *lane) {
 		}
 		q.best, q.start = t.among(q, at)
 		if q.pending.len() == 0 || t.g.units[q.pending.top()].ready > q.start {
-			return
+			break
 		}
 		at = q.start // meanwhile others get ready: they count too
 	}
+	t.wait(q)
+}
+
+// wait leaves the engine idle for a unit that gets ready while the chosen one
+// would run, where that ends earlier: of the two orders, the one with the
+// smaller end of both chains is taken.
+func (t *timeAware) wait(q *lane) {
+	c := &t.g.units[q.best]
+	next := q.start + t.issueOf(q.best)
+	best, start := q.best, q.start
+	least := uint64(1<<64 - 1)
+	for k := 0; k < q.pending.len() && k < 2*look-1; k++ {
+		p := q.pending.items[k]
+		x := &t.g.units[p]
+		if x.ready >= next || x.height <= c.height || t.overBudget(q, p) {
+			continue
+		}
+		s := t.step.Earliest(t.g.of(p)[0])
+		first := max(q.start+c.height, max(next, s)+x.height)
+		other := max(s+x.height, s+t.issueOf(p)+c.height)
+		if other < first && (other < least || other == least && p < best) {
+			best, start, least = p, s, other
+		}
+	}
+	q.best, q.start = best, start
+}
+
+// issueOf is how long a unit keeps its engine.
+func (t *timeAware) issueOf(u int32) uint64 {
+	sum := uint64(0)
+	for _, r := range t.g.of(u) {
+		sum += uint64(t.g.m.Instr.Issue.At(int(r)))
+	}
+	return sum
 }
 
 // among compares the best candidates of a lane that is free at time at.
@@ -217,20 +252,24 @@ func (t *timeAware) overBudget(q *lane, u int32) bool {
 	return t.budget > 0 && x.defs > x.kills && q.live+int(x.defs)-int(x.kills) > t.budget
 }
 
-// remove takes the unit from the lane's queue.
+// remove takes the unit from the lane's queue: it is among the first of those
+// that are ready, or one that the lane waits for.
 func (t *timeAware) remove(q *lane, u int32) {
 	var popped [look]int32
 	n := 0
-	for {
-		x := q.avail.pop()
-		if x == u {
-			break
-		}
-		popped[n] = x
+	found := false
+	for n < look && q.avail.len() > 0 && !found {
+		popped[n] = q.avail.pop()
+		found = popped[n] == u
 		n++
 	}
 	for _, x := range popped[:n] {
-		q.avail.push(x)
+		if x != u {
+			q.avail.push(x)
+		}
+	}
+	if !found {
+		q.pending.delete(slices.Index(q.pending.items, u))
 	}
 }
 

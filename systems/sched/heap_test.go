@@ -1,0 +1,45 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestHeap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := heap{less: func(a, b int32) bool { return a < b }}
+		var want []int32
+		for i := range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 3).Draw(rt, "do") {
+			case 0:
+				if h.len() > 0 {
+					if got := h.pop(); got != slices.Min(want) {
+						rt.Fatalf("%d instead of %d", got, slices.Min(want))
+					}
+					k := slices.Index(want, slices.Min(want))
+					want = slices.Delete(want, k, k+1)
+				}
+			case 1:
+				if h.len() > 0 {
+					k := rapid.IntRange(0, h.len()-1).Draw(rt, "at")
+					x := h.items[k]
+					h.delete(k)
+					k = slices.Index(want, x)
+					want = slices.Delete(want, k, k+1)
+				}
+			default:
+				x := int32(rapid.IntRange(0, 99).Draw(rt, "x")*100 + i)
+				h.push(x)
+				want = append(want, x)
+			}
+		}
+		slices.Sort(want)
+		for _, w := range want {
+			if got := h.pop(); got != w {
+				rt.Fatalf("%d instead of %d", got, w)
+			}
+		}
+	})
+}
