@@ -84,6 +84,12 @@ func RunRules(ctx context.Context, w *components.World, rules Rules) error {
 	return run(ctx, w, rules, hasFast())
 }
 
+// RunPlain is RunRules without assembly: what runs on processors that have
+// none, for comparison.
+func RunPlain(ctx context.Context, w *components.World, rules Rules) error {
+	return run(ctx, w, rules, false)
+}
+
 // run is RunRules; fast tells whether the assembly may be used.
 func run(ctx context.Context, w *components.World, rules Rules, fast bool) error {
 	m := w.Module

@@ -1,0 +1,105 @@
+package suite
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// usage is what one process took.
+type usage struct {
+	cpu, wall float64 // s
+	peak      float64 // bytes
+	faults    float64 // pages
+}
+
+// process runs a command to its end.
+func (b *bench) process(env []string, args ...string) (usage, []byte, error) {
+	cmd := exec.CommandContext(b.ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	t := time.Now()
+	if err := cmd.Run(); err != nil {
+		return usage{}, nil, fmt.Errorf("%s: %w: %s", args[0], err, bytes.TrimSpace(errs.Bytes()))
+	}
+	u := usage{wall: time.Since(t).Seconds()}
+	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.cpu = float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
+		u.peak, u.faults = float64(r.Maxrss)*1024, float64(r.Minflt+r.Majflt)
+	}
+	return u, out.Bytes(), nil
+}
+
+// perfsim runs perfsim.
+func (b *bench) perfsim(args ...string) (usage, []byte, error) {
+	return b.process(b.opt.Env, append(b.opt.Command[:len(b.opt.Command):len(b.opt.Command)], args...)...)
+}
+
+func (b *bench) addUsage(name string, n int, u usage) {
+	b.r.add(name+"/wall", n, "s", u.wall)
+	b.r.add(name+"/CPU", n, "s", u.cpu)
+	b.r.add(name+"/CPU per instruction", n, "ns/instr", u.cpu*1e9/float64(n))
+	b.r.add(name+"/peak", n, "bytes", u.peak)
+	b.r.add(name+"/faults", n, "pages", u.faults)
+}
+
+// processes takes whole runs of the program, as a person starts them.
+func (b *bench) processes() error {
+	return b.sizes("processes", 1<<30, func(n int) error {
+		path, err := b.snapshot(n)
+		if err != nil {
+			return err
+		}
+		text := filepath.Join(b.opt.Dir, strconv.Itoa(n)+".bir.json")
+		if n <= traceMost {
+			if _, _, err := b.perfsim("convert", "-q", path, text); err != nil {
+				return err
+			}
+			defer os.Remove(text)
+		}
+		out := filepath.Join(b.opt.Dir, "out")
+		defer os.RemoveAll(out)
+		return b.rounds(func() error {
+			for _, c := range []struct {
+				name string
+				most int
+				args []string
+			}{
+				{"run/metrics only", 1 << 30, []string{"run", "-q", path}},
+				{"run/metrics only, one goroutine", 1 << 30, []string{"run", "-q", "-j", "1", path}},
+				{"run/traces into file.perf-sim", traceMost, []string{"run", "-q", "--package-only", "-o", out, path}},
+				{"run/all trace files and the package", traceMost, []string{"run", "-q", "-o", out, path}},
+				{"run/metrics only, from BIR JSON", traceMost, []string{"run", "-q", text}},
+			} {
+				if n > c.most {
+					continue
+				}
+				os.RemoveAll(out)
+				u, _, err := b.perfsim(c.args...)
+				if err != nil {
+					return err
+				}
+				b.addUsage(c.name, n, u)
+			}
+			return nil
+		})
+	})
+}
+
+// latency reads the latency that `perfsim run --json` printed.
+func latency(out []byte) (uint64, error) {
+	var v struct {
+		Latency uint64 `json:"latency_ns"`
+	}
+	if err := json.Unmarshal(out, &v); err != nil {
+		return 0, fmt.Errorf("reading the result of perfsim: %w", err)
+	}
+	return v.Latency, nil
+}
