@@ -36,7 +36,15 @@ func Sniff(head []byte) bool {
 			return true
 		}
 	}
-	return bytes.Contains(head, []byte(`"arch"`)) && bytes.Contains(head, []byte(`"version"`)) && bytes.Contains(head, []byte(`"attributes"`))
+	// Attributes may be long, so that functions lie beyond the head; then the
+	// first key tells, which with sorted keys is one of these.
+	rest := bytes.TrimLeft(head[1:], " \t\r\n")
+	for _, key := range []string{`"arch"`, `"archRev"`, `"artifact_info"`, `"artifact_path"`} {
+		if bytes.HasPrefix(rest, []byte(key)) {
+			return true
+		}
+	}
+	return bytes.HasPrefix(rest, []byte(`"attributes"`)) && bytes.Contains(head, []byte(`"neuron_core_id"`))
 }
 
 // Read reads a module. Errors name the file and the line and column (text)
