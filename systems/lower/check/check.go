@@ -67,15 +67,30 @@ func (s *memory) cut(lo, hi uint64) (a, b int) {
 	return a, b
 }
 
-// split makes pos a border and returns the index of the first span at or
-// behind it.
-func (s *memory) split(pos uint64) int {
+// over returns the spans that have bytes between lo and hi. A reader of a part
+// of a span counts as one of the whole span: that is stricter than need be.
+func (s *memory) over(lo, hi uint64) (a, b int) {
+	a = s.at(lo)
+	for b = a; b < len(s.spans) && s.spans[b].lo < hi; b++ {
+	}
+	return a, b
+}
+
+// at returns the index of the first span that ends behind pos.
+func (s *memory) at(pos uint64) int {
 	i, _ := slices.BinarySearchFunc(s.spans, pos, func(x span, p uint64) int {
 		if x.hi <= p {
 			return -1
 		}
 		return 1
 	})
+	return i
+}
+
+// split makes pos a border and returns the index of the first span at or
+// behind it.
+func (s *memory) split(pos uint64) int {
+	i := s.at(pos)
 	if i < len(s.spans) && s.spans[i].lo < pos {
 		left := s.spans[i]
 		left.readers = slices.Clone(left.readers)
@@ -225,7 +240,7 @@ func (c *checker) runs(o components.AccessPattern, f func(lo, hi uint64) bool) {
 }
 
 func (c *checker) readRun(i, where uint32, mem *memory, lo, hi uint64) bool {
-	a, b := mem.cut(lo, hi)
+	a, b := mem.over(lo, hi)
 	at := lo
 	for k := a; k < b; k++ {
 		s := &mem.spans[k]
