@@ -26,6 +26,9 @@ type Phase struct {
 	Name  string // "forward", or "encoder", "decoder_first", "decoder"
 	Graph *components.Graph
 	Runs  int64
+	// Fold tells that all samples of a batch are rows of one product (a decoder
+	// that makes one token of each): they do not follow one another.
+	Fold bool
 	// Weights are the trained parameters of the entry, by path.
 	Weights map[string]components.OpID
 }
@@ -321,7 +324,11 @@ func buildFalcon(b *building) error {
 		return err
 	}
 	b.tokens(map[string]int64{"hellaswag": 1, "": 256})
-	return b.phase("decoder", b.Tokens, func(n *net) []val { return falcon7b(n, 2047) })
+	if err := b.phase("decoder", b.Tokens, func(n *net) []val { return falcon7b(n, 2047) }); err != nil {
+		return err
+	}
+	b.Phases[0].Fold = true
+	return nil
 }
 
 // tokens settles how many tokens a sample generates: what was asked for, or

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components/machine"
+	"perfsim/components/machine/grid"
 )
 
 func newMachineCommand() *cobra.Command {
@@ -41,6 +42,13 @@ func newMachineList() *cobra.Command {
 				}
 				rows = append(rows, row{m.Name, m.Title, m.Aliases, m.Arch, models})
 			}
+			for _, n := range grid.Names() {
+				g, err := grid.Load(n)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, row{g.Name, g.Title, g.Aliases, 0, []string{"bench"}})
+			}
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
@@ -63,6 +71,9 @@ cost carries a mark: CONFIRMED and OFFICIAL are documented, INFERRED is likely,
 OURS was chosen by this project where nothing is published.`,
 		Example: "  perfsim machine show trn2\n  perfsim machine show --assumptions trn2",
 		RunE: func(c *cobra.Command, args []string) error {
+			if g, err := grid.Load(args[0]); err == nil {
+				return showGrid(c, g, args[0], asJSON, assumptions)
+			}
 			m, err := machine.Load(args[0])
 			if err != nil {
 				return err
@@ -83,6 +94,26 @@ OURS was chosen by this project where nothing is published.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&assumptions, "assumptions", false, "print only what is ours and not documented")
 	return c
+}
+
+// showGrid prints a machine of many like cores.
+func showGrid(c *cobra.Command, g *grid.Machine, name string, asJSON, assumptions bool) error {
+	out := c.OutOrStdout()
+	switch {
+	case asJSON:
+		return writeJSON(out, g)
+	case assumptions:
+		for _, a := range g.Assumptions {
+			fmt.Fprintf(out, "- %s\n", a)
+		}
+		return nil
+	}
+	text, err := grid.Text(name)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
 }
 
 func printAssumptions(c *cobra.Command, m *machine.Machine) error {

@@ -78,6 +78,7 @@ func commands() []*cobra.Command {
 		newProfileCommand(),
 		newNetlistCommand(),
 		newDprintCommand(),
+		newBenchCommand(),
 	}
 }
 

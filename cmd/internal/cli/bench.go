@@ -1,0 +1,534 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"perfsim/bench/models"
+	"perfsim/bench/record"
+	"perfsim/bench/trial"
+	"perfsim/components"
+	"perfsim/io/hlo"
+	"perfsim/systems/epoch"
+	"perfsim/systems/lower"
+)
+
+// benchFlags are the options of the reference benchmark and ours.
+type benchFlags struct {
+	args trial.Args
+
+	machine  string
+	dump     string
+	output   string
+	results  string
+	id       string
+	sweep    []string
+	repeats  int
+	cost     string
+	jobs     int
+	json     bool
+	epochs   bool
+	epochSVG string
+	quiet    bool
+}
+
+// dashes are the short options of more than one letter that the reference
+// benchmark has and GNU flags do not.
+var dashes = []struct{ short, long string }{{"-mb", "--microbatch"}, {"-mf", "--math_fidelity"}, {"-df", "--dataformat"}, {"-adf", "--acc_dataformat"},
+	{"-opt", "--backend_opt_level"}, {"-di", "--dump_intermediate"}, {"-dit", "--dump_intermediate_tag"}, {"-dic", "--dump_intermediate_count"}}
+
+// undash turns the short options of more than one letter into long ones.
+func undash(args []string) []string {
+	out := slices.Clone(args)
+	for i, a := range out {
+		if a == "--" {
+			break
+		}
+		for _, d := range dashes {
+			if rest, ok := strings.CutPrefix(a, d.short); ok && (rest == "" || rest[0] == '=') {
+				out[i] = d.long + rest
+			}
+		}
+	}
+	return out
+}
+
+func newBenchCommand() *cobra.Command {
+	var f benchFlags
+	c := &cobra.Command{
+		Use:   "bench [flags]",
+		Short: "Run the benchmark's models on machine descriptions; compare records",
+		Long: `bench builds a model, predicts how it runs on a device's description, and makes
+the record that the reference benchmark makes of a run on the device. The
+options are those of the reference benchmark, in its spellings (-mb, -mf, -df
+and the others of more than one letter too).
+
+-d tt stands for the machine grayskull, -d cuda for rtx3090, -d trn for trn2;
+--machine names another description. What a prediction cannot know is null in
+the record, which says why. With --save_output the record goes to results/.`,
+		Example: `  perfsim bench --list
+  perfsim bench -d tt -m mobilenetv2 -c 224 --task image_classification -mb 64 -mf HiFi3 --loop_count 8 --save_output
+  perfsim bench -m resnet -c resnet50 --machine trn2 -mb 64 --json
+  perfsim bench -m bert -c base --sweep machine=grayskull,trn2 --sweep microbatch=1,8,64
+  perfsim bench -m vit -c base --dump hlo > vit.hlo
+  perfsim bench compare results/perf_*.json`,
+		DisableFlagParsing: true, // parsed below, after the spellings are settled
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := c.Flags().Parse(undash(args)); err != nil {
+				if errors.Is(err, pflag.ErrHelp) {
+					return c.Help()
+				}
+				return usageError{err}
+			}
+			if rest := c.Flags().Args(); len(rest) > 0 {
+				return usagef("bench takes no argument %q", rest[0])
+			}
+			return f.run(c)
+		},
+	}
+	f.add(c)
+	c.AddCommand(newBenchCompare(), newBenchSchema(), newBenchTable())
+	return c
+}
+
+func (f *benchFlags) add(c *cobra.Command) {
+	a, fl := &f.args, c.Flags()
+	fl.SortFlags = false
+	fl.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
+	})
+	fl.StringVarP(&a.Model, "model", "m", "", "model to run (see --list)")
+	fl.StringVarP(&a.Config, "config", "c", "", "configuration of the model")
+	fl.StringVar(&a.Task, "task", "na", "task: na (made-up data), image_classification, text_classification, …")
+	fl.StringVarP(&a.Device, "device", "d", "tt", "tt, cuda or trn")
+	fl.BoolVarP(&a.Training, "training", "t", false, "not supported: graphs are of inference")
+	fl.StringVar(&a.DataFormat, "dataformat", "Fp16_b", "-df: Fp32, Fp16, Fp16_b, Bfp8, Bfp8_b, Bfp4 or Bfp4_b")
+	fl.StringVar(&a.AccDataFormat, "acc_dataformat", "", "-adf: recorded, without effect on the prediction")
+	fl.StringVar(&a.MathFidelity, "math_fidelity", "HiFi3", "-mf: LoFi, HiFi2, HiFi3 or HiFi4; on Tensix cores")
+	fl.IntVar(&a.BackendOptLevel, "backend_opt_level", 3, "-opt: 0 to 4; recorded, without effect")
+	fl.IntVar(&a.LoopCount, "loop_count", 1, "times to go through the data set")
+	fl.IntVar(&a.Microbatch, "microbatch", 1, "-mb: samples of a batch; 0 takes the model's own")
+	fl.IntVar(&a.NumTokens, "num_tokens", 1, "tokens a text model generates; without it the task's number")
+	fl.IntVar(&a.Chips, "chips", 1, "1: one chip is simulated")
+	fl.BoolVar(&a.Recompute, "recompute", false, "recorded, without effect")
+	fl.StringVar(&a.Trace, "trace", "none", "none, light or verbose; recorded, without effect")
+	fl.BoolVarP(&a.List, "list", "l", false, "list the models and configurations")
+	fl.StringVarP(&a.Env, "env", "e", "", "recorded, without effect")
+	fl.BoolVar(&a.SaveOutput, "save_output", false, "write the record to the results folder")
+	fl.BoolVar(&a.AutoTranspose, "auto_transpose", false, "recorded, without effect")
+	fl.StringVar(&a.DumpIntermediate, "dump_intermediate", "", "-di: recorded, without effect: no values are computed")
+	fl.StringVar(&a.DumpTag, "dump_intermediate_tag", "", "-dit: recorded, without effect")
+	fl.IntVar(&a.DumpCount, "dump_intermediate_count", 1, "-dic: recorded, without effect")
+	fl.StringVar(&a.LoadTTI, "load_tti", "", "recorded, without effect")
+	fl.StringVar(&a.SaveTTI, "save_tti", "", "recorded, without effect")
+	fl.BoolVar(&a.PerfAnalysis, "perf_analysis", false, "recorded, without effect")
+	fl.BoolVar(&a.ModelOutput, "model_output", false, "recorded, without effect: no values are computed")
+	fl.StringVar(&a.ParallelTTI, "parallel_tti", "", "recorded, without effect")
+
+	fl.StringVar(&f.machine, "machine", "", "machine by name or description file; default: what --device stands for")
+	fl.StringVar(&f.cost, "cost", "reference", "cost model on machines with engines: reference or calibrated")
+	fl.StringVar(&f.dump, "dump", "", "hlo: write the model's graphs as HLO text instead of running it")
+	fl.StringVarP(&f.output, "output", "o", "", "file for --dump; default standard output")
+	fl.StringVar(&f.results, "results", "results", "folder for --save_output")
+	fl.StringVar(&f.id, "id", "", "five letters of the record's file name; default: random")
+	fl.StringArrayVar(&f.sweep, "sweep", nil, "NAME=V,V,…: run for every value of model, config, microbatch, machine, dataformat or math_fidelity; may be repeated")
+	fl.IntVar(&f.repeats, "repeats", 1, "repeat building and simulating; the record tells median and spread of the times")
+	fl.IntVarP(&f.jobs, "jobs", "j", 2, "goroutines that work; results do not depend on it")
+	fl.BoolVar(&f.json, "json", false, "print the records as JSON")
+	fl.BoolVar(&f.epochs, "epochs", false, "print the epochs of a grid, operator by operator")
+	fl.StringVar(&f.epochSVG, "epochs_svg", "", "draw the epochs of a grid into this SVG file")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
+}
+
+// check finds wrong values before any work.
+func (f *benchFlags) check(c *cobra.Command) error {
+	a := &f.args
+	for _, o := range []struct {
+		flag, v string
+		in      []string
+	}{
+		{"dataformat", a.DataFormat, dataFormats}, {"math_fidelity", a.MathFidelity, fidelities}, {"trace", a.Trace, []string{"none", "light", "verbose"}},
+		{"cost", f.cost, []string{"reference", "calibrated"}}, {"dump", f.dump, []string{"", "hlo"}}, {"acc_dataformat", a.AccDataFormat, append([]string{""}, dataFormats...)},
+	} {
+		if !slices.Contains(o.in, o.v) {
+			return usagef("--%s %q is none of %s", o.flag, o.v, strings.TrimPrefix(strings.Join(o.in, ", "), ", "))
+		}
+	}
+	switch {
+	case a.Model == "" && !f.sweeps("model"):
+		return usagef("--model is missing; --list shows what there is")
+	case a.Training:
+		return usagef("--training is not supported: the graphs are of inference")
+	case a.Chips != 1:
+		return usagef("--chips %d: one chip is simulated", a.Chips)
+	case a.BackendOptLevel < 0 || a.BackendOptLevel > 4:
+		return usagef("--backend_opt_level %d is not between 0 and 4", a.BackendOptLevel)
+	case a.LoopCount < 1:
+		return usagef("--loop_count %d is not at least 1", a.LoopCount)
+	case a.Microbatch < 0:
+		return usagef("--microbatch %d is negative", a.Microbatch)
+	case a.NumTokens < 1:
+		return usagef("--num_tokens %d is not at least 1", a.NumTokens)
+	case f.repeats < 1 || f.repeats > 10_000:
+		return usagef("--repeats %d is not between 1 and 10000", f.repeats)
+	case f.jobs < 1:
+		return usagef("--jobs %d is not at least 1", f.jobs)
+	case a.LoadTTI != "" && a.SaveTTI != "":
+		return usagef("only one of --load_tti and --save_tti")
+	}
+	return f.settleMachine(c)
+}
+
+var (
+	dataFormats = []string{"Fp32", "Fp16", "Fp16_b", "Bfp8", "Bfp8_b", "Bfp4", "Bfp4_b"}
+	fidelities  = []string{"LoFi", "HiFi2", "HiFi3", "HiFi4"}
+)
+
+// settleMachine makes device and machine agree.
+func (f *benchFlags) settleMachine(c *cobra.Command) error {
+	if f.machine == "" {
+		m, err := trial.DefaultMachine(f.args.Device)
+		if err != nil {
+			return usageError{err}
+		}
+		f.machine = m
+	}
+	if f.sweeps("machine") { // each value brings its device
+		return nil
+	}
+	d, err := trial.Device(f.machine)
+	if err != nil {
+		return err
+	}
+	if c.Flags().Changed("device") && d != f.args.Device {
+		return usagef("--device %s and --machine %s, which is a %s, do not agree", f.args.Device, f.machine, d)
+	}
+	f.args.Device = d
+	return nil
+}
+
+func (f *benchFlags) sweeps(name string) bool {
+	return slices.ContainsFunc(f.sweep, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+}
+
+func (f *benchFlags) run(c *cobra.Command) error {
+	out := c.OutOrStdout()
+	if f.args.List {
+		_, err := io.WriteString(out, models.List())
+		return err
+	}
+	if err := f.check(c); err != nil {
+		return err
+	}
+	if f.dump != "" {
+		return f.dumpHLO(c)
+	}
+	runs, err := f.expand()
+	if err != nil {
+		return err
+	}
+	p := newProgress(c.ErrOrStderr(), f.quiet)
+	defer p.close()
+	var records []*record.Record
+	for _, r := range runs {
+		o, rec, err := r.one(c, p)
+		if err != nil {
+			if len(runs) > 1 {
+				err = fmt.Errorf("%s %s on %s: %w", r.args.Model, r.args.Config, r.machine, err)
+			}
+			return err
+		}
+		p.close()
+		records = append(records, rec)
+		if !f.json && len(runs) == 1 {
+			if err := r.print(out, o, rec); err != nil {
+				return err
+			}
+		}
+		if r.args.SaveOutput {
+			path, err := r.save(o, rec)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "wrote %s\n", path)
+		}
+	}
+	if f.json {
+		_, err := out.Write(record.Append(nil, records))
+		return err
+	}
+	if len(runs) > 1 {
+		return printBenchSweep(out, records)
+	}
+	return nil
+}
+
+// one runs one trial.
+func (f *benchFlags) one(c *cobra.Command, p *progress) (*trial.Outcome, *record.Record, error) {
+	_, config, err := models.Find(f.args.Model, f.args.Config)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	opt := trial.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
+		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Repeats: f.repeats, Jobs: f.jobs,
+		Lower: lower.DefaultOptions(), Cost: f.cost}
+	if c.Flags().Changed("num_tokens") {
+		opt.Tokens = int64(f.args.NumTokens)
+	}
+	stage := ""
+	opt.Progress = func(s string, done, total int64) {
+		if s != stage {
+			p.start(s, total, false)
+			stage = s
+		}
+		p.set(done)
+	}
+	o, err := trial.Run(c.Context(), opt)
+	p.finish()
+	if err != nil {
+		return nil, nil, err
+	}
+	a := f.args
+	if a.Date, err = recordDate(); err != nil {
+		return nil, nil, err
+	}
+	rec, err := o.Record(a)
+	return o, rec, err
+}
+
+// recordDate is now, or what SOURCE_DATE_EPOCH says, so that records can be
+// made again to the byte.
+func recordDate() (time.Time, error) {
+	s := os.Getenv("SOURCE_DATE_EPOCH")
+	if s == "" {
+		return time.Now(), nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, not a number of seconds", s)
+	}
+	return time.Unix(n, 0).UTC(), nil
+}
+
+// expand lists the runs of a sweep: every combination, the last option
+// fastest.
+func (f *benchFlags) expand() ([]benchFlags, error) {
+	runs := []benchFlags{*f}
+	for _, s := range f.sweep {
+		name, list, ok := strings.Cut(s, "=")
+		if !ok || list == "" {
+			return nil, usagef("--sweep %q is not NAME=V,V,…", s)
+		}
+		var next []benchFlags
+		for _, r := range runs {
+			for _, v := range strings.Split(list, ",") {
+				if err := r.set(name, v); err != nil {
+					return nil, err
+				}
+				next = append(next, r)
+			}
+		}
+		if runs = next; len(runs) > 100_000 {
+			return nil, usagef("--sweep asks for more than 100000 runs")
+		}
+	}
+	return runs, nil
+}
+
+func (f *benchFlags) set(name, v string) error {
+	switch name {
+	case "model":
+		f.args.Model = v
+	case "config":
+		f.args.Config = v
+	case "microbatch":
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return usagef("--sweep microbatch: %q is not a number of samples", v)
+		}
+		f.args.Microbatch = n
+	case "machine":
+		d, err := trial.Device(v)
+		if err != nil {
+			return err
+		}
+		f.machine, f.args.Device = v, d
+	case "dataformat":
+		if !slices.Contains(dataFormats, v) {
+			return usagef("--sweep dataformat: %q is none of %s", v, strings.Join(dataFormats, ", "))
+		}
+		f.args.DataFormat = v
+	case "math_fidelity":
+		if !slices.Contains(fidelities, v) {
+			return usagef("--sweep math_fidelity: %q is none of %s", v, strings.Join(fidelities, ", "))
+		}
+		f.args.MathFidelity = v
+	default:
+		return usagef("--sweep of %q: there are model, config, microbatch, machine, dataformat and math_fidelity", name)
+	}
+	return nil
+}
+
+// save writes the record under the reference benchmark's name.
+func (f *benchFlags) save(o *trial.Outcome, rec *record.Record) (string, error) {
+	id := f.id
+	if id == "" {
+		b := make([]byte, 3)
+		if _, err := rand.Read(b); err != nil {
+			return "", err
+		}
+		id = hex.EncodeToString(b)[:5]
+	}
+	path := filepath.Join(f.results, record.FileName(f.args.Model, f.args.Config, o.Model.InputSize, f.args.Device, o.Model.Batch, id))
+	if err := os.MkdirAll(f.results, 0o777); err != nil {
+		return "", err
+	}
+	var all []*record.Record
+	if b, err := os.ReadFile(path); err == nil { // an id of one's own: append, as the reference means to
+		if all, err = record.Read(path, b); err != nil {
+			return "", fmt.Errorf("%w; --id names another file", err)
+		}
+	}
+	return path, writeWhole(path, record.Append(nil, append(all, rec)))
+}
+
+// writeWhole writes a file under a temporary name and renames it.
+func writeWhole(path string, b []byte) error {
+	t, err := os.CreateTemp(filepath.Dir(path), ".perfsim-*")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer os.Remove(t.Name())
+	_, err = t.Write(b)
+	if e := t.Chmod(0o644); err == nil {
+		err = e
+	}
+	if e := t.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(t.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// dumpHLO writes the graphs of the model.
+func (f *benchFlags) dumpHLO(c *cobra.Command) error {
+	elem := components.ElemBF16
+	switch f.args.DataFormat {
+	case "Fp32":
+		elem = components.ElemF32
+	case "Fp16":
+		elem = components.ElemF16
+	}
+	opt := models.Options{Batch: f.args.Microbatch, Elem: elem, Task: f.args.Task}
+	if c.Flags().Changed("num_tokens") {
+		opt.Tokens = int64(f.args.NumTokens)
+	}
+	if _, _, err := models.Find(f.args.Model, f.args.Config); err != nil {
+		return usageError{err}
+	}
+	m, err := models.Build(f.args.Model, f.args.Config, opt)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	for i, p := range m.Phases {
+		if i > 0 {
+			text = append(text, '\n')
+		}
+		text = hlo.AppendText(text, p.Graph)
+	}
+	if f.output != "" && f.output != "-" {
+		return writeWhole(f.output, text)
+	}
+	_, err = c.OutOrStdout().Write(text)
+	return err
+}
+
+const stars = "*****************************************************\n"
+
+// print prints what the reference benchmark prints, and what is ours.
+func (f *benchFlags) print(out io.Writer, o *trial.Outcome, rec *record.Record) error {
+	num := func(name string) float64 { x, _ := rec.Number(name); return x }
+	var b strings.Builder
+	b.WriteString(stars)
+	fmt.Fprintf(&b, " Device: %s (simulated: %s)\n", o.DeviceName, o.Machine)
+	fmt.Fprintf(&b, " Total compilation time (s): %.4f\n", num("total_compilation_time"))
+	fmt.Fprintf(&b, " Peak host memory usage (MB): %.2f\n", num("peak_host_mem_usage"))
+	fmt.Fprintf(&b, " Total runtime (s) for %d inputs: %.4f\n", o.Samples, o.RunSeconds)
+	if t := num("tokens_per_sec"); t > 0 {
+		fmt.Fprintf(&b, " Tokens/sec: %.2f\n", t)
+	} else {
+		fmt.Fprintf(&b, " Samples/sec: %.2f\n", num("samples_per_sec"))
+	}
+	fmt.Fprintf(&b, " Inference time (ms): %.4g\n", num("inference_time_ms"))
+	fmt.Fprintf(&b, " Batch size: %d\n", o.Model.Batch)
+	b.WriteString(stars)
+	fmt.Fprintf(&b, " parameters %d, multiply-accumulates a sample %d\n", o.Params, o.MACs)
+	for i := range o.Phases {
+		p := &o.Phases[i]
+		fmt.Fprintf(&b, " %s: %s a run, %d runs a batch, %d operators, %d instructions\n", p.Name, nanos(p.NS), p.Runs, p.Operators, p.Instructions)
+		if p.Plan == nil {
+			continue
+		}
+		var list []string
+		for _, n := range p.Epochs {
+			list = append(list, strconv.Itoa(n))
+		}
+		fmt.Fprintf(&b, "   %s of %d cores: %s; mean utilization %.1f %%\n", countOf(len(p.Epochs), "epoch"), p.Plan.Model.Mach.Cores(), strings.Join(list, " "), 100*p.Utilization)
+		if f.epochs {
+			b.WriteString(epochText(p))
+		}
+	}
+	for _, n := range o.Ignores {
+		fmt.Fprintf(&b, " not in the description: %s\n", n)
+	}
+	if f.epochSVG != "" {
+		if o.Phases[0].Plan == nil {
+			return usagef("--epochs_svg: machine %s has no epochs", o.Machine)
+		}
+		plan := o.Phases[0].Plan
+		if err := writeWhole(f.epochSVG, epoch.Analyze(plan.Netlist(f.args.Model, f.args.MathFidelity), plan.Grid()).SVG(0)); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// epochText lists the operators of every epoch with their rectangles, and the
+// core map that `perfsim netlist` draws.
+func epochText(p *trial.Phase) string {
+	var b strings.Builder
+	rep := epoch.Analyze(p.Plan.Netlist(p.Name, ""), p.Plan.Grid())
+	for i := range p.Plan.Epochs {
+		e := &p.Plan.Epochs[i]
+		fmt.Fprintf(&b, "   epoch %d: %d cores, %s from input to input, bound by %s; %s to load, %s through\n", i, e.Cores,
+			nanos(uint64(e.Bottleneck)), e.BoundBy, nanos(uint64(e.Prologue)), nanos(uint64(e.Fill)))
+		for k := range e.Ops {
+			x := &e.Ops[k]
+			o := &p.Plan.Ops[x.Op]
+			fmt.Fprintf(&b, "     %-12s grid_loc [%d, %d] grid_size [%d, %d] %10s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, nanos(uint64(x.NS)), o.Name)
+		}
+		for c := range rep.Epochs[i].Chips {
+			b.WriteString(rep.Epochs[i].Chips[c].Text(rep.Grid))
+		}
+	}
+	return b.String()
+}
