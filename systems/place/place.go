@@ -14,6 +14,7 @@ package place
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"unsafe"
 
@@ -113,13 +114,19 @@ func run(ctx context.Context, w *components.World, rules Rules, fast bool) error
 	for b := range w.Blocks {
 		w.Blocks[b].Block = b
 	}
+	blocks := m.TopBlocks()
+	if len(blocks) == 1 || w.Config.Jobs <= 1 {
+		for _, b := range blocks {
+			if err := newKernel(w, rules, arrive, fast).block(ctx, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
-	for _, b := range m.TopBlocks() {
-		g.Go(func() error {
-			k := newKernel(w, rules, arrive, fast)
-			return k.block(ctx, b)
-		})
+	g.SetLimit(w.Config.Jobs)
+	for _, b := range blocks {
+		g.Go(func() error { return newKernel(w, rules, arrive, fast).block(ctx, b) })
 	}
 	return g.Wait()
 }
@@ -276,75 +283,101 @@ func (k *kernel) some(lo, hi uint32) error {
 // special are the flags that make an instruction leave the plain path.
 const special = components.FlagTrigger | components.FlagCollective | components.FlagBarrier | components.FlagLoop | components.FlagCollective | components.FlagBarrier
 
-// rows is the kernel proper.
+// rows places rows lo to hi by all rules.
 func (k *kernel) rows(lo, hi uint32) error {
 	in := &k.m.Instr
+	n := int(hi - lo)
 	off, words := k.m.Edges.Preds.Offsets(), k.m.Edges.Preds.Words()
+	if len(off) > 0 {
+		off = off[lo : hi+1]
+	} else {
+		off = make([]uint32, n+1) // no instruction has edges
+	}
 	arrive := k.w.Events.Arrive.Slice()
-	dur := k.w.Events.Dur.Slice()
-	issue, latency := in.Issue.Slice(), in.Latency.Slice()
-	lane, flags, banks := in.Lane.Slice(), in.Flags.Slice(), in.Banks.Slice()
-	free := k.free
-	last := k.last
-	rules := &k.rules
-	for i := lo; i < hi; i++ {
-		var ready pair
-		row := words[off[i]:off[i+1]]
-		for n, w := range row {
-			p := w & ecs.TargetMask
-			if uint8(w>>ecs.ClassShift) >= components.ClassOrdered {
-				ready = k.readyRest(i, row[n:], ready)
-				break
+	issue, latency := in.Issue.View(int(lo), int(hi)), in.Latency.View(int(lo), int(hi))
+	lane, flags, banks := in.Lane.View(int(lo), int(hi)), in.Flags.View(int(lo), int(hi)), in.Banks.View(int(lo), int(hi))
+	var dur [][2]uint32
+	if k.w.Events.Dur.Len() > 0 {
+		dur = k.w.Events.Dur.View(int(lo), int(hi))
+	}
+	// Equal lengths spare the loop its bounds checks.
+	latency, lane, flags, banks, off = latency[:n], lane[:n], flags[:n], banks[:n], off[:n+1]
+	couplings := k.rules.Couplings
+	useBanks := k.rules.Banks || couplings
+	lastA, lastB := k.last[0], k.last[1]
+	for r := range issue[:n] {
+		// Times of run A and run B, in variables of their own: the compiler
+		// keeps arrays in memory.
+		var a, b uint64
+		for _, w := range words[off[r]:off[r+1]] {
+			class := w >> ecs.ClassShift
+			if class == uint32(components.ClassOrdered) {
+				t := k.ordered(lo+uint32(r), w&ecs.TargetMask)
+				a, b = max(a, t[0]), max(b, t[1])
+				continue
 			}
-			ready = maxPair(ready, arrive[p])
+			t := &arrive[w&ecs.TargetMask]
+			a = max(a, t[0])
+			b = max(b, t[1]&notAnti(class))
 		}
-		if flags[i]&special != 0 {
-			k.last = last
-			if err := k.special(i, ready); err != nil {
+		i := lo + uint32(r)
+		if flags[r]&special != 0 {
+			k.last = pair{lastA, lastB}
+			if err := k.special(i, pair{a, b}); err != nil {
 				return err
 			}
-			last = k.last
+			lastA, lastB = k.last[0], k.last[1]
 			continue
 		}
-		l := lane[i]
-		start := maxPair(ready, free[l])
-		if rules.Banks && banks[i] != 0 {
-			start = maxPair(start, k.banksFree(l, banks[i]))
+		l := lane[r]
+		f := &k.free[l]
+		a, b = max(a, f[0]), max(b, f[1])
+		mask := banks[r]
+		if useBanks && mask != 0 && k.rules.Banks {
+			t := k.banksFree(l, mask)
+			a, b = max(a, t[0]), max(b, t[1])
 		}
-		if rules.Couplings {
-			start = maxPair(start, k.coupled(l))
+		if couplings {
+			t := k.coupled(l)
+			a, b = max(a, t[0]), max(b, t[1])
 		}
-		is, lat := uint64(issue[i]), uint64(latency[i])
-		next := pair{start[0] + is, start[1] + is}
-		end := pair{start[0] + lat, start[1] + lat}
-		free[l] = next
-		arrive[i] = end
-		if len(dur) > 0 {
-			dur[i] = [2]uint32{latency[i], latency[i]}
+		is, lat := uint64(issue[r]), uint64(latency[r])
+		f[0], f[1] = a+is, b+is
+		t := &arrive[i]
+		t[0], t[1] = a+lat, b+lat
+		if dur != nil {
+			dur[r] = [2]uint32{latency[r], latency[r]}
 		}
-		last = maxPair(last, end)
-		if banks[i] != 0 && lat > 0 {
-			k.useBanks(l, banks[i], next, end)
+		lastA, lastB = max(lastA, a+lat), max(lastB, b+lat)
+		if useBanks && mask != 0 && lat > 0 {
+			k.useBanks(l, mask, pair{a + is, b + is}, pair{a + lat, b + lat})
 		}
 	}
-	k.last = last
+	k.last = pair{lastA, lastB}
 	return nil
 }
 
-// readyRest adds the ordered edges and the anti-dependencies of a row, whose
-// words are the tail of the row.
-func (k *kernel) readyRest(i uint32, words []uint32, ready pair) pair {
-	arrive := k.w.Events.Arrive.Slice()
-	for _, w := range words {
-		p := w & ecs.TargetMask
-		if uint8(w>>ecs.ClassShift) == components.ClassAnti {
-			ready[0] = max(ready[0], arrive[p][0])
+// ready is when all producers of row i let it start.
+func (k *kernel) ready(i uint32) pair {
+	var t pair
+	for _, w := range k.m.Edges.Preds.Row(int(i)) {
+		p, class := w&ecs.TargetMask, w>>ecs.ClassShift
+		if class == uint32(components.ClassOrdered) {
+			t = maxPair(t, k.ordered(i, p))
 			continue
 		}
-		ready = maxPair(ready, k.ordered(i, p))
+		a := k.w.Events.Arrive.At(int(p))
+		t = maxPair(t, pair{a[0], a[1] & notAnti(class)})
 	}
-	return ready
+	return t
 }
+
+// notAnti is 0 for anti-dependencies, which run B leaves out, and all ones
+// for the classes before; a branch would be hard to foresee.
+func notAnti(class uint32) uint64 { return uint64((class+1)>>2) - 1 }
+
+// The class of anti-dependencies is the last of four, as notAnti has it.
+const _ = -uint(components.ClassAnti ^ 3)
 
 // ordered is when an ordered edge from i to its producer p lets i start: the
 // producer's next dispatch (spec §4.5).
@@ -375,10 +408,8 @@ func coreOf(l uint16) uint16 { return l / components.LanesPerCore * components.L
 func (k *kernel) banksFree(l uint16, mask uint16) pair {
 	var t pair
 	at := int(l/components.LanesPerCore) * numBanks
-	for b := 0; b < numBanks; b++ {
-		if mask&(1<<(8+b)) != 0 {
-			t = maxPair(t, k.banks[at+b])
-		}
+	for w := uint(mask >> 8); w != 0; w &= w - 1 {
+		t = maxPair(t, k.banks[at+bits.TrailingZeros(w)])
 	}
 	return t
 }
@@ -386,10 +417,8 @@ func (k *kernel) banksFree(l uint16, mask uint16) pair {
 // useBanks records the banks an instruction read or wrote.
 func (k *kernel) useBanks(l uint16, mask uint16, next, end pair) {
 	at := int(l/components.LanesPerCore) * numBanks
-	for b := 0; b < numBanks; b++ {
-		if mask&(1<<b|1<<(8+b)) != 0 {
-			k.banks[at+b] = next
-		}
+	for u := uint(mask|mask>>8) & 0xff; u != 0; u &= u - 1 {
+		k.banks[at+bits.TrailingZeros(u)] = next
 	}
 	if mask>>8 != 0 {
 		k.psumWrite[l] = end

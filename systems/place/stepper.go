@@ -1,9 +1,6 @@
 package place
 
-import (
-	"perfsim/components"
-	"perfsim/ecs"
-)
+import "perfsim/components"
 
 // Stepper places the instructions of one top-level block one by one, in an
 // order that the caller makes up: what a scheduler needs to know when
@@ -41,16 +38,7 @@ func (s *Stepper) Free(l uint16) uint64 { return s.k.free[l][components.RunA] }
 // Ready returns when all producers of instruction i, which must be placed,
 // let it start, run A.
 func (s *Stepper) Ready(i uint32) uint64 {
-	var ready pair
-	row := s.k.m.Edges.Preds.Row(int(i))
-	for n, w := range row {
-		if uint8(w>>ecs.ClassShift) >= components.ClassOrdered {
-			ready = s.k.readyRest(i, row[n:], ready)
-			break
-		}
-		ready = maxPair(ready, s.k.w.Events.Arrive.At(int(w&ecs.TargetMask)))
-	}
-	return ready[components.RunA]
+	return s.k.ready(i)[components.RunA]
 }
 
 // Earliest returns when instruction i would start if it were placed now, run
