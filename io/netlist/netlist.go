@@ -108,6 +108,7 @@ type Op struct {
 	Transpose bool
 	Gradient  bool
 	MK, UKT   int    // inner blocks of a matmul, 0 where absent
+	Identity  bool   // a sparse matmul that selects rows
 	Kind      string // type of a fused operator's identity, else empty
 }
 

@@ -463,6 +463,8 @@ func (w *walker) op(name string, k, v *yaml.Node) (Op, bool) {
 					o.MK, _ = w.integer(v, what(key), 0, maxSide)
 				case "u_kt":
 					o.UKT, _ = w.integer(v, what(key), 0, maxSide)
+				case "identity":
+					o.Identity = w.boolean(v, what(key))
 				case "fused_op_id":
 					o.Kind = v.Value
 				}

@@ -17,21 +17,31 @@ func newNetlistCommand() *cobra.Command {
 	var grid, soc, svg string
 	var pictures, asJSON, strict, all bool
 	var limit int
+	var sim epochFlags
 	c := &cobra.Command{
 		Use:   "netlist [flags] FILE",
 		Short: "Look at a Buda netlist: epochs, cores used, placements, queues",
 		Long: `netlist reads a Buda netlist (YAML, plain or gzip) and prints the cores that each
 epoch uses on each chip against the grid of the architecture, placements that
 overlap or leave the grid, operators by type and the memory of the queues by
-DRAM channel. An epoch is one graph loaded on a chip at one time.`,
+DRAM channel. An epoch is one graph loaded on a chip at one time. --simulate runs
+samples through each epoch: operators work block by block, wait for their inputs
+and for room in their output buffers, and read and write queues in DRAM.`,
 		Example: `  perfsim netlist mobilenet_v2.yaml
   perfsim netlist --pictures --grid 10x12 netlist.yaml
   perfsim netlist --soc grayskull_120_arch.yaml --svg epochs.svg netlist.yaml
+  perfsim netlist --simulate --inputs 16 -o traces netlist.yaml
   perfsim netlist --json netlist.yaml | jq .mean_utilization`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if grid != "" && soc != "" {
 				return usagef("--grid and --soc both give the grid")
+			}
+			if !sim.on && (sim.dir != "" || sim.inputs != 0 || len(sim.epochs) > 0) {
+				return usagef("--inputs, --epoch and -o go with --simulate")
+			}
+			if sim.inputs < 0 {
+				return usagef("--inputs %d is negative", sim.inputs)
 			}
 			if svg == "-" && asJSON {
 				return usagef("--json and --svg - both want standard output")
@@ -69,11 +79,21 @@ DRAM channel. An epoch is one graph loaded on a chip at one time.`,
 					return err
 				}
 			}
+			var epochs []epochInfo
+			if sim.on {
+				if epochs, err = sim.simulate(c.Context(), n, r); err != nil {
+					return err
+				}
+			}
 			switch {
 			case asJSON:
-				err = writeJSON(c.OutOrStdout(), newNetlistReport(r))
+				rep := newNetlistReport(r)
+				rep.Simulated = epochs
+				err = writeJSON(c.OutOrStdout(), rep)
 			case svg != "-":
-				err = printNetlist(c.OutOrStdout(), r, pictures, all)
+				if err = printNetlist(c.OutOrStdout(), r, pictures, all); err == nil && sim.on {
+					err = printEpochs(c.OutOrStdout(), epochs)
+				}
 			}
 			if err == nil && strict && len(r.Problems) > 0 {
 				err = fmt.Errorf("%s: %s (--strict)", n.Name, count(len(r.Problems), "problem"))
@@ -88,6 +108,11 @@ DRAM channel. An epoch is one graph loaded on a chip at one time.`,
 	fl.BoolVar(&all, "all", false, "print every epoch and chip; default: the first 100")
 	fl.StringVar(&svg, "svg", "", "draw the epochs into this file")
 	fl.IntVar(&limit, "svg-limit", 256, "how many grids to draw")
+	fl.BoolVar(&sim.on, "simulate", false, "run samples through the epochs")
+	fl.IntVar(&sim.inputs, "inputs", 0, "samples to run; default: the graph's input_count, at most 64")
+	fl.IntSliceVar(&sim.epochs, "epoch", nil, "only these epochs")
+	fl.StringVarP(&sim.dir, "output", "o", "", "folder for a trace of each simulated epoch")
+	fl.IntVarP(&sim.jobs, "jobs", "j", 1, "goroutines that work; results do not depend on it")
 	fl.BoolVar(&strict, "strict", false, "exit with status 1 where the netlist has problems")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -111,6 +136,7 @@ type netlistReport struct {
 	Channels    []netlistChan  `json:"dram_channels"`
 	HostBytes   int64          `json:"host_queue_bytes"`
 	Problems    []netlistIssue `json:"problems"`
+	Simulated   []epochInfo    `json:"simulated,omitempty"`
 }
 
 type netlistGrid struct {

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"perfsim/components"
+	"perfsim/io/catapult"
+	"perfsim/io/netlist"
+	"perfsim/systems/epoch"
+)
+
+// epochFlags are the flags of `netlist --simulate`.
+type epochFlags struct {
+	on     bool
+	inputs int
+	epochs []int
+	dir    string
+	jobs   int
+}
+
+// epochInfo is one simulated epoch in JSON.
+type epochInfo struct {
+	Epoch      int      `json:"epoch"`
+	Inputs     int      `json:"samples"`
+	Latency    uint64   `json:"latency_ns"`
+	Endless    uint64   `json:"latency_endless_buffers_ns"`
+	FirstOut   uint64   `json:"first_sample_ns"`
+	PerSample  float64  `json:"ns_per_sample"`
+	Bottleneck string   `json:"bottleneck"`
+	BusyShare  float64  `json:"bottleneck_busy_share"`
+	CoreShare  float64  `json:"core_time_share"`
+	Relaxed    int      `json:"buffer_waits_dropped"`
+	Ops        []opInfo `json:"ops"`
+}
+
+type opInfo struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Device int    `json:"device"`
+	Cores  int    `json:"cores"`
+	Blocks int    `json:"blocks"`
+	Busy   uint64 `json:"busy_ns"`
+	Start  uint64 `json:"start_ns"`
+	End    uint64 `json:"end_ns"`
+}
+
+// simulateEpochs runs the chosen epochs and writes their traces.
+func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.Report) ([]epochInfo, error) {
+	var out []epochInfo
+	if f.dir != "" {
+		if err := os.MkdirAll(f.dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	want := map[int]bool{}
+	for _, e := range f.epochs {
+		want[e] = true
+	}
+	for i := range r.Epochs {
+		e := r.Epochs[i].Index
+		if len(f.epochs) > 0 && !want[e] || len(r.Epochs[i].Chips) == 0 {
+			continue
+		}
+		delete(want, e)
+		s, err := epoch.Simulate(ctx, n, r, e, epoch.SimOptions{Inputs: f.inputs, Jobs: f.jobs})
+		if err != nil {
+			return nil, err
+		}
+		x := epochInfo{Epoch: e, Inputs: s.Inputs, Latency: s.Latency[components.RunA], Endless: s.Latency[components.RunB], FirstOut: s.FirstOut, PerSample: s.PerSample,
+			Bottleneck: s.Bottleneck, BusyShare: s.BusyShare, CoreShare: s.CoreShare, Relaxed: s.Relaxed}
+		for _, o := range s.Ops {
+			x.Ops = append(x.Ops, opInfo{o.Name, o.Type, o.Device, o.Cores, o.Blocks, o.Busy, o.Start, o.End})
+		}
+		if f.dir != "" {
+			path := filepath.Join(f.dir, fmt.Sprintf("epoch_%d.json", e))
+			err := save(path, nil, func(w io.Writer) error {
+				return catapult.Write(ctx, w, s.World, 0, components.RunA, false, max(f.jobs, 1))
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, x)
+	}
+	for e := range want {
+		return nil, usagef("epoch %d has no operator", e)
+	}
+	return out, nil
+}
+
+// printEpochs prints the simulated epochs.
+func printEpochs(out io.Writer, list []epochInfo) error {
+	fmt.Fprintln(out, "\nSimulated (macro blocks through operators and queues; rates that are ours are listed in docs/tenstorrent.md)")
+	t := columns{left: 1}
+	t.add("epoch", "samples", "time", "first sample", "per sample", "core time used", "waiting for buffers", "bottleneck", "")
+	total, samples := uint64(0), 0
+	for i := range list {
+		e := &list[i]
+		total += e.Latency
+		samples = max(samples, e.Inputs)
+		wait := "0 ns"
+		if e.Latency > e.Endless {
+			wait = nanos(e.Latency - e.Endless)
+		}
+		t.add(fmt.Sprint(e.Epoch), fmt.Sprint(e.Inputs), nanos(e.Latency), nanos(e.FirstOut), nanos(uint64(e.PerSample+0.5)), fmt.Sprintf("%.1f %%", 100*e.CoreShare), wait,
+			shorten(printable(e.Bottleneck), 48), fmt.Sprintf("%.0f %%", 100*e.BusyShare))
+	}
+	if err := t.print(out); err != nil {
+		return err
+	}
+	if len(list) > 1 && total > 0 {
+		fmt.Fprintf(out, "  all epochs one after the other: %s for %d samples, %.1f samples a second\n", nanos(total), samples, float64(samples)*1e9/float64(total))
+	}
+	for i := range list {
+		if list[i].Relaxed > 0 {
+			fmt.Fprintf(out, "  epoch %d: %d operators were let go without room in a buffer, as the netlist would stand still otherwise\n", list[i].Epoch, list[i].Relaxed)
+		}
+	}
+	return nil
+}
+
+// shorten cuts the middle out of a long name.
+func shorten(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(string(r[:n/2-1]))
+	b.WriteString("…")
+	b.WriteString(string(r[len(r)-n/2:]))
+	return b.String()
+}
