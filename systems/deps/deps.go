@@ -16,8 +16,9 @@ const AttributeAbsent = "dependencies.absent"
 
 // Options say what to rebuild.
 type Options struct {
-	// All takes every function; otherwise those that the module marks as
-	// having no dependencies (AttributeAbsent) are taken.
+	// All takes every function, and Rebuild and BuildFlow drop the
+	// dependencies that it has; otherwise those are taken that the module
+	// marks as having none (AttributeAbsent).
 	All bool
 	// Bin is the size of a bin of device memory in bytes: accesses to one bin
 	// conflict. How many bins the compiler has is not published; 64 bytes,
@@ -65,7 +66,7 @@ func Rebuild(ctx context.Context, m *components.Module, opt Options) (Report, er
 
 // BuildFlow is the pass build_fdeps: it adds the Flow edges.
 func BuildFlow(ctx context.Context, m *components.Module, opt Options) (Report, error) {
-	b := builder{m: m, opt: opt, flow: true}
+	b := builder{m: m, opt: opt, flow: true, fresh: opt.All}
 	if opt.Log != nil {
 		opt.Log("Start build fdeps. Invocation: " + m.Name)
 	}
