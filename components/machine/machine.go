@@ -134,6 +134,9 @@ type Cost struct {
 	Base16 int     `yaml:"base_16bit,omitempty"` // replaces Base for 16-bit types where not 0
 	Base32 int     `yaml:"base_32bit,omitempty"`
 	Min    int     `yaml:"min,omitempty"`
+	// Hop is what each step of a collective's algorithm adds, in ns; 0 counts
+	// the bytes put in as they are, without an algorithm.
+	Hop int `yaml:"hop_ns,omitempty"`
 	// Clock overrides the clock of the instruction's engine: pe, activation,
 	// pool, dve or sp.
 	Clock string `yaml:"clock,omitempty"`
@@ -282,7 +285,7 @@ func (c Cost) check() error {
 			return fmt.Errorf("a mult is %v, not between 0 and 1e6", v)
 		}
 	}
-	if c.Base < 0 || c.Min < 0 || c.Base16 < 0 || c.Base32 < 0 {
+	if c.Base < 0 || c.Min < 0 || c.Hop < 0 || c.Base16 < 0 || c.Base32 < 0 {
 		return errors.New("base and min must not be negative")
 	}
 	if c.Mark == "" {

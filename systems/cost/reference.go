@@ -14,10 +14,12 @@ type reference struct {
 	ref   *machine.Reference
 	clock machine.Clock
 	costs []machine.Cost // by opcode
+
+	collectives collectives
 }
 
 func newReference(m *components.Module, mach *machine.Machine) *reference {
-	r := &reference{m: m, ref: &mach.Reference, clock: mach.Clock}
+	r := &reference{m: m, ref: &mach.Reference, clock: mach.Clock, collectives: findCollectives(m)}
 	r.costs = make([]machine.Cost, m.NumOpcodes())
 	for op := range r.costs {
 		c, ok := mach.Reference.Costs[m.OpcodeName(components.Opcode(op))]
@@ -80,11 +82,7 @@ func (r *reference) latency(i int, c *machine.Cost) uint64 {
 		if bytes == 0 {
 			bytes = n * uint64(in.Parts.At(i)) * uint64(dtype.Size())
 		}
-		t := uint64(c.Base)
-		if c.Mult > 0 {
-			t += uint64(float64(bytes) / c.Mult)
-		}
-		return t
+		return r.collective(i, c, bytes)
 	}
 	return 0
 }
