@@ -132,5 +132,5 @@ func (g *generator) operands() {
 		}
 		ops.EndRow()
 	}
-	m.Attributes = append(m.Attributes, components.Attribute{Key: "dependencies.absent", Value: m.FunctionName(0)})
+	m.Attributes = append(m.Attributes, components.Attribute{Key: components.AttributeNoDependencies, Value: m.FunctionName(0)})
 }

@@ -15,11 +15,6 @@ import (
 	"perfsim/ecs"
 )
 
-// AttributeNoDependencies is the key under which the module names, as value,
-// a function whose instructions have no dependencies at all: they have to be
-// rebuilt from the access patterns.
-const AttributeNoDependencies = "dependencies.absent"
-
 // Prefixes of the keys of attributes that are not the module's own bag.
 const (
 	prefixTop    = "bir."          // other members of the top level
@@ -267,7 +262,7 @@ func (g *merger) attributes(p *splitter) {
 			add(prefixOrigin+f.name, unquote([]byte(f.origin)))
 		}
 		if s := g.fns[i]; !s.hasDeps && s.ops && s.instrs > 1 {
-			add(AttributeNoDependencies, f.name)
+			add(components.AttributeNoDependencies, f.name)
 		}
 	}
 }

@@ -283,7 +283,7 @@ func TestAbsentDependencies(t *testing.T) {
 		return `{"name":"` + name + `","blocks":[{"instructions":[{"opcode":"Memset","name":"a",` + op + `},{"opcode":"Memset","name":"b",` + op + extra + `}]}]}`
 	}
 	m := mustRead(t, `{"functions":[`+fn("f", "")+","+fn("g", `,"dependencies":[]`)+","+fn("h", `,"dependencies":["a"]`)+`]}`)
-	if len(m.Attributes) != 1 || m.Attributes[0] != (components.Attribute{Key: AttributeNoDependencies, Value: "f"}) {
+	if len(m.Attributes) != 1 || m.Attributes[0] != (components.Attribute{Key: components.AttributeNoDependencies, Value: "f"}) {
 		t.Errorf("%v", m.Attributes)
 	}
 }

@@ -257,7 +257,7 @@ func (e *encoder) attributes() {
 	e.str("{")
 	first := true
 	for _, a := range e.m.Attributes {
-		if strings.HasPrefix(a.Key, prefixTop) || a.Key == AttributeNoDependencies {
+		if strings.HasPrefix(a.Key, prefixTop) || a.Key == components.AttributeNoDependencies {
 			continue
 		}
 		if !first {
@@ -417,7 +417,7 @@ func (e *encoder) function(f int, runs bool) {
 func (e *encoder) independent(f int) bool {
 	m := e.m
 	for _, a := range m.Attributes {
-		if a.Key == AttributeNoDependencies && a.Value == m.FunctionName(f) {
+		if a.Key == components.AttributeNoDependencies && a.Value == m.FunctionName(f) {
 			return false
 		}
 	}

@@ -10,15 +10,11 @@ import (
 	"perfsim/ecs"
 )
 
-// AttributeAbsent is the key of the module attributes that name, as value, a
-// function without dependencies, as readers leave it.
-const AttributeAbsent = "dependencies.absent"
-
 // Options say what to rebuild.
 type Options struct {
 	// All takes every function, and Rebuild and BuildFlow drop the
 	// dependencies that it has; otherwise those are taken that the module
-	// marks as having none (AttributeAbsent).
+	// marks as having none (components.AttributeNoDependencies).
 	All bool
 	// Bin is the size of a bin of device memory in bytes: accesses to one bin
 	// conflict. How many bins the compiler has is not published; 64 bytes,
@@ -79,7 +75,7 @@ func BuildFlow(ctx context.Context, m *components.Module, opt Options) (Report, 
 }
 
 // AnalyzeAnti is the pass anti_dependency_analyzer: it adds the Anti and
-// Output edges, and takes the mark of AttributeAbsent away.
+// Output edges, and takes the mark of components.AttributeNoDependencies away.
 func AnalyzeAnti(ctx context.Context, m *components.Module, opt Options) (Report, error) {
 	b := builder{m: m, opt: opt, anti: true}
 	return b.run(ctx)
@@ -142,7 +138,7 @@ func (b *builder) run(ctx context.Context) (Report, error) {
 	}
 	m.Edges.Declared = declared
 	if b.anti {
-		m.Attributes = slices.DeleteFunc(m.Attributes, func(a components.Attribute) bool { return a.Key == AttributeAbsent })
+		m.Attributes = slices.DeleteFunc(m.Attributes, func(a components.Attribute) bool { return a.Key == components.AttributeNoDependencies })
 	}
 	return b.report, nil
 }
@@ -150,7 +146,7 @@ func (b *builder) run(ctx context.Context) (Report, error) {
 func (b *builder) absent(f int) bool {
 	name := b.m.FunctionName(f)
 	for _, a := range b.m.Attributes {
-		if a.Key == AttributeAbsent && a.Value == name {
+		if a.Key == components.AttributeNoDependencies && a.Value == name {
 			return true
 		}
 	}

@@ -283,7 +283,7 @@ func TestPasses(t *testing.T) {
 		s.instr(components.OpcodeMatmult, 0, pattern(out, ps, 0, 0, 4, 0, 8), pattern(in, sb, 0, 0, 4, 0, 8))
 		s.instr(tt, 0, pattern(out, sb, 0, 0, 4, 0, 8))
 		m := s.finish(t)
-		m.Attributes = []components.Attribute{{Key: AttributeAbsent, Value: "f"}, {Key: "x", Value: "y"}}
+		m.Attributes = []components.Attribute{{Key: components.AttributeNoDependencies, Value: "f"}, {Key: "x", Value: "y"}}
 		return m
 	}
 	one, two := build(), build()
@@ -297,7 +297,7 @@ func TestPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if two.Attribute(AttributeAbsent) == "" {
+	if two.Attribute(components.AttributeNoDependencies) == "" {
 		t.Fatal("build_fdeps takes the mark away that anti_dependency_analyzer goes by")
 	}
 	a, err := AnalyzeAnti(context.Background(), two, opt)
