@@ -85,6 +85,28 @@ func TestDataPath(t *testing.T) {
 	near(t, "second duration", float64(p.Dur[1]), 350)
 }
 
+// TestControl puts a data-path instruction behind two that the sequencer
+// executes itself: they follow one another at the gaps of their classes.
+func TestControl(t *testing.T) {
+	mach, _ := trn2(t)
+	set := func(name string, v float64) {
+		mach.Calibrated.Constants[name] = machine.Constant{Value: v, Mark: machine.MarkOurs}
+	}
+	set("seq.DVE.NOTIFY_ns", 40)
+	set("seq.DVE.NOP_ns", 10)
+	set("seq.DVE.gap.NOTIFY.NOP_ns", 7)
+	set("seq.DVE.gap.NOP.data_ns", 3)
+	m := module(t, []instr{{op: "NOTIFY", engine: components.DVE}, {op: "NOP", engine: components.DVE},
+		{op: "COPY", engine: components.DVE, n: 64, dtype: components.Float32}})
+	p, err := Predict(ctx, m, mach, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{0, 40 + 7, 47 + 10 + 3} {
+		near(t, m.OpcodeName(m.Instr.Opcode.At(i))+" starts", p.Start[i], want)
+	}
+}
+
 // TestSemaphore lets DVE wait for the PE: start = retirement + retire delay +
 // wake delay.
 func TestSemaphore(t *testing.T) {

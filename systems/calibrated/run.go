@@ -44,17 +44,26 @@ func Run(ctx context.Context, w *components.World) error {
 			lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
 			var opt Options
 			for run := components.RunA; run <= components.RunB; run++ {
+				place := func() (*block, error) {
+					blk := &block{sim: newSim(ctx, p, opt, run, out[run], lo, hi), results: w.Blocks, run: run}
+					blk.sim.why = why[run]
+					return blk, blk.place(b)
+				}
+				blk, err := place()
+				if err != nil {
+					return err
+				}
 				if run == components.RunA {
-					s, err := p.phases(ctx, &opt, out[run], b)
+					s, err := p.phases(ctx, &opt, out[run], b, blk.sim.last)
 					if err != nil {
 						return err
 					}
 					spreads[n] = s
-				}
-				blk := block{sim: newSim(ctx, p, opt, run, out[run], lo, hi), results: w.Blocks, run: run}
-				blk.sim.why = why[run]
-				if err := blk.place(b); err != nil {
-					return err
+					if s.Phases > 1 {
+						if blk, err = place(); err != nil {
+							return err
+						}
+					}
 				}
 				freed[n] = max(freed[n], blk.sim.freed)
 				o := &out[run]
@@ -119,29 +128,31 @@ func (p *program) notes(spreads []Spread, freed []int) {
 
 // phases sets opt.Phase to the governor phase that is central among several:
 // the one from which the starts under all others differ least, by the mean of
-// the 90th percentiles. Long blocks and those without matmuls use one phase.
-func (p *program) phases(ctx context.Context, opt *Options, out rows, b int) (Spread, error) {
+// the 90th percentiles. The block has been placed with phase 0 and ends at
+// last; where several phases were tried, out is not that any more. Long blocks
+// and those without matmuls keep phase 0.
+func (p *program) phases(ctx context.Context, opt *Options, out rows, b int, last float64) (Spread, error) {
 	lo, hi := p.m.Blocks.First.At(b), p.m.Blocks.End.At(b)
 	g := &p.c.Gov
-	one := Spread{Phases: 1}
+	one := Spread{Phases: 1, Low: last, Used: last, High: last}
 	n := int(min(g.Phases, maxPhases))
-	if opt.NoGovernor || opt.Documented || opt.Windows != nil || g.Slow >= 1 || n < 2 || !p.matmuls(lo, hi) {
+	if opt.NoGovernor || opt.Documented || opt.Windows != nil || g.Slow >= 1 || n < 2 || last > g.Short*g.Window || !p.matmuls(lo, hi) {
 		return one, nil
 	}
 	every := max(1, int(hi-lo)/maxStarts)
 	starts := make([][]float64, n)
 	totals := make([]float64, n)
 	for k := range n {
-		o := *opt
-		o.Phase = float64(k) * g.Window / float64(n)
-		blk := block{sim: newSim(ctx, p, o, components.RunA, out, lo, hi)}
-		if err := blk.place(b); err != nil {
-			return one, err
+		if k > 0 {
+			o := *opt
+			o.Phase = float64(k) * g.Window / float64(n)
+			blk := block{sim: newSim(ctx, p, o, components.RunA, out, lo, hi)}
+			if err := blk.place(b); err != nil {
+				return one, err
+			}
+			last = blk.sim.last
 		}
-		totals[k] = blk.sim.last
-		if totals[k] > g.Short*g.Window {
-			return one, nil
-		}
+		totals[k] = last
 		for i := int(lo); i < int(hi); i += every {
 			starts[k] = append(starts[k], out.start[i])
 		}
@@ -289,22 +300,34 @@ func PredictWith(ctx context.Context, m *components.Module, mach *machine.Machin
 	r := &Prediction{Start: out.start, Dur: out.dur, Complete: out.arrive}
 	for n, b := range m.TopBlocks() {
 		o := opt
-		if math.IsNaN(o.Phase) {
+		if math.IsNaN(opt.Phase) {
 			o.Phase = 0
-			s, err := p.phases(ctx, &o, out, b)
+		}
+		place := func() (float64, error) {
+			blk := block{sim: newSim(ctx, p, o, components.RunA, out, m.Blocks.First.At(b), m.Blocks.End.At(b))}
+			err := blk.place(b)
+			return blk.sim.last, err
+		}
+		last, err := place()
+		if err != nil {
+			return nil, err
+		}
+		if math.IsNaN(opt.Phase) {
+			s, err := p.phases(ctx, &o, out, b, last)
 			if err != nil {
 				return nil, err
 			}
 			if n == 0 {
 				r.Spread = s
 			}
-		}
-		blk := block{sim: newSim(ctx, p, o, components.RunA, out, m.Blocks.First.At(b), m.Blocks.End.At(b))}
-		if err := blk.place(b); err != nil {
-			return nil, err
+			if s.Phases > 1 {
+				if last, err = place(); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if n == 0 {
-			r.Total = blk.sim.last
+			r.Total = last
 		}
 	}
 	return r, nil

@@ -59,6 +59,10 @@ type sim struct {
 	pes    []tensor
 	dmas   []dmaEngines
 	parked int // sequences waiting for a row to be placed
+	// until is when everything that a sequencer took up to a row is done, but
+	// for transfers, of which only the trigger counts; nil without barriers.
+	until  []float64
+	lo     uint32 // row of until[0]
 	placed int64
 	last   float64         // largest end so far
 	freed  int             // waits given up because nothing could end them
@@ -81,6 +85,7 @@ type sequence struct {
 	flight  []float64
 	writes  []float64 // starts of the data of the last writes triggered
 	begun   bool
+	done    float64 // end of all taken so far, see sim.until
 	// Rows, plus one, behind pipe and retired.
 	pipeBy, retiredBy uint32
 }
@@ -137,7 +142,10 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 	inf := math.Inf(-1)
 	s.seqs = make([]sequence, len(p.groups))
 	for g := range s.seqs {
-		s.seqs[g] = sequence{arrived: math.NaN(), pipe: inf, retired: inf, trigger: inf, soft: inf}
+		s.seqs[g] = sequence{arrived: math.NaN(), pipe: inf, retired: inf, trigger: inf, soft: inf, done: inf}
+	}
+	if slices.Contains(p.kind[lo:hi], kindBarrier) {
+		s.until, s.lo = make([]float64, hi-lo), lo
 	}
 	s.sems = make([]semaphore, p.sems)
 	s.pes = make([]tensor, max(p.cores, 1))
@@ -462,7 +470,7 @@ func (s *sim) step(t float64, g int) {
 		var others bound
 		for o := range s.seqs {
 			if h, ok := s.lastBefore(o, i); ok && p.groups[o].core == core && o != g {
-				if t := max(s.arrive[h], s.start[h]+float64(s.dur[h])); t > others.at {
+				if t := s.until[h-s.lo]; t > others.at {
 					others = bound{t, h + 1}
 				}
 			}
@@ -589,7 +597,7 @@ func (s *sim) software(g int, i uint32, ready float64) {
 	end := t + d.SWTrigger + float64(n)*d.SWTriggerStep
 	s.start[i], s.dur[i] = t, float32(end-t)
 	s.push(event{t: t, kind: evSoft, a: i, value: int64(g)})
-	q.pos++
+	s.passed(g, i, ready+d.SWDispatch)
 	s.push(event{t: ready + d.SWDispatch, kind: evStep, a: uint32(g)})
 }
 
@@ -623,8 +631,18 @@ func (s *sim) completed(i uint32, start, end, complete float64) {
 
 func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64) {
 	s.completed(i, start, end, complete)
-	s.seqs[g].pos++
+	s.passed(g, i, end)
 	s.push(event{t: next, kind: evStep, a: uint32(g)})
+}
+
+// passed moves sequencer g on from instruction i, which keeps it until t.
+func (s *sim) passed(g int, i uint32, t float64) {
+	q := &s.seqs[g]
+	q.pos++
+	if s.until != nil {
+		q.done = max(q.done, t)
+		s.until[i-s.lo] = q.done
+	}
 }
 
 // finish records instruction i: start, end, when its result may be used
@@ -634,7 +652,7 @@ func (s *sim) finish(g int, i uint32, start, end, visible, next float64) {
 	s.arrive[i] = visible
 	s.ends(i, end)
 	s.raise(i, visible)
-	s.seqs[g].pos++
+	s.passed(g, i, max(end, visible))
 	s.push(event{t: next, kind: evStep, a: uint32(g)})
 	s.settle(i, visible)
 }
