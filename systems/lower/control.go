@@ -34,7 +34,7 @@ func (f *fn) call(i int32) {
 		for k, o := range x.outs {
 			if k < len(x.args) && f.values[o.v].total == f.values[x.args[k].v].total && !f.values[x.args[k].v].konst && f.values[x.args[k].v].param < 0 && !f.values[o.v].out {
 				if r := f.hbmOf(x.args[k].v); r != nil && !f.usedLater(x.args[k].v) {
-					f.values[o.v].hbm = r
+					f.values[o.v].hbm = shared(r)
 				}
 			}
 		}

@@ -35,11 +35,25 @@ func (f *fn) dotKernel(i int32, z components.DotSize) {
 		f.noWork(x)
 		return
 	}
+	if z.K*min(z.M, z.N) <= elementwiseK {
+		// A product of vectors element by element: multiplications (and
+		// additions) on DVE.
+		var steps []streamStep
+		for range z.K {
+			steps = append(steps, streamStep{op: components.OpcodeTensorTensor, eng: onDVE, fn: "mult", times: 1, flops: z.FLOPs() / z.K})
+		}
+		f.stream(i, steps, "")
+		return
+	}
 	l := f.operandOf(x.args[0], dd.LHSContract)
 	r := f.operandOf(x.args[1], dd.RHSContract)
 	f.flats[i].args[0].minor, f.flats[i].args[1].minor = -1, -1
 	f.product(i, l, r, z, x.outs[0].v)
 }
+
+// elementwiseK is up to how many terms, counted over the shorter free
+// dimension, a product is done element by element.
+const elementwiseK = 8
 
 // noWork makes the results of an operator that computes nothing.
 func (f *fn) noWork(x *flat) {

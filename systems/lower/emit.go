@@ -60,6 +60,7 @@ type region struct {
 	lastW     uint32 // last writer of any tile, plus one
 	looped    bool   // written in a loop whose iterations are not all written out
 	loc       uint32 // row of the location table plus one
+	refs      int    // values that hold this device memory
 }
 
 // span returns the tiles that hold part lo to hi of total.

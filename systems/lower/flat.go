@@ -70,11 +70,11 @@ type fn struct {
 	flops, helper,
 	paramBytes, outBytes, ccBytes, ccs,
 	loads, stores, copies, spills int64
-	loaded    map[int32]int64
-	scalars   map[int32]float64 // values of scalar constants
-	dramBytes int64
-	cur       int32 // flat operator being lowered
-	lastCtl   uint32
+	loaded                       map[int32]int64
+	scalars                      map[int32]float64 // values of scalar constants
+	dramNext, dramLive, dramPeak int64
+	cur                          int32 // flat operator being lowered
+	lastCtl                      uint32
 }
 
 type env map[components.OpID][]ref

@@ -134,7 +134,7 @@ func (l *lowerer) function(c components.CompID) error {
 	}
 	r.ParameterBytes += f.paramBytes
 	r.OutputBytes += f.outBytes
-	r.DRAMBytes = components.AddSize(r.DRAMBytes, f.dramBytes)
+	r.DRAMBytes = components.AddSize(r.DRAMBytes, f.dramPeak)
 	r.SBUFPeak = max(r.SBUFPeak, f.sb.peak)
 	r.TileLoops = l.e.loops
 	return nil

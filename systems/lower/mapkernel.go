@@ -745,7 +745,7 @@ func (p *pass) results() {
 		o.ring = f.must(b+1, o.tile)
 		for _, w := range o.out[1:] { // further results of a variadic reduce
 			y := &f.values[w]
-			y.hbm, y.base = nil, v
+			y.hbm, y.base, y.dead = nil, v, true
 		}
 	}
 	p.stay()
@@ -815,7 +815,7 @@ func (p *pass) finalRoom(o *mapOp) {
 		o.saved = true
 	}
 	for _, w := range o.out[1:] {
-		f.values[w].base = v
+		f.values[w].base, f.values[w].dead = v, true
 	}
 }
 
@@ -865,7 +865,7 @@ func (p *pass) overPartitions(i int) {
 		x.parts, x.free = f.l.arr.parts, ceilDiv(cols, f.l.arr.parts)
 		x.hbm = f.hbmRegion(x, f.outMem(v), groups, f.valueName(v))
 		for _, w := range o.out[1:] {
-			f.values[w].base = v
+			f.values[w].base, f.values[w].dead = v, true
 		}
 		to = f.must(f.l.opt.Buffers+1, perBank*max(x.size, 4))
 		p.scrap = append(p.scrap, to)

@@ -104,8 +104,12 @@ func (f *fn) operand(role components.OperandRole, r *region, lo, n, parts int64,
 func (f *fn) hbmRegion(v *value, mem components.Memory, n int64, name string) *region {
 	n = min(max(n, 1), hbmTiles)
 	total := max(v.total, 1)
-	r := &region{mem: mem, lo: f.dramBytes, bytes: total, tileBytes: ceilDiv(total, n), tiles: make([]dep, n)}
-	f.dramBytes = components.AddSize(f.dramBytes, total)
+	r := &region{mem: mem, lo: f.dramNext, bytes: total, tileBytes: ceilDiv(total, n), tiles: make([]dep, n), refs: 1}
+	f.dramNext = components.AddSize(f.dramNext, total)
+	if mem != components.MemInput || f.comp == f.l.g.Entry { // a function's parameters are its caller's values
+		f.dramLive = components.AddSize(f.dramLive, total)
+		f.dramPeak = max(f.dramPeak, f.dramLive)
+	}
 	f.location(r, name, 1)
 	return r
 }
@@ -315,6 +319,10 @@ func (f *fn) forgetValue(v int32) {
 		f.sb.release(x.chip)
 		x.chip = nil
 	}
+	if !x.dead && !x.out && x.param < 0 && !f.usedLater(v) {
+		x.dead = true
+		f.letGo(f.hbmOf(v))
+	}
 	if x.turned >= 0 && !f.usedLater(v) {
 		t := x.turned
 		x.turned = -1
@@ -323,10 +331,30 @@ func (f *fn) forgetValue(v int32) {
 }
 
 func (f *fn) dropTurned(t int32) {
-	if y := &f.values[t]; y.chip != nil {
+	y := &f.values[t]
+	if y.chip != nil {
 		f.sb.release(y.chip)
 		y.chip = nil
 	}
+	f.letGo(y.hbm)
+}
+
+// letGo says that one value less holds a piece of device memory.
+func (f *fn) letGo(r *region) {
+	if r == nil || r.mem == components.MemInput {
+		return
+	}
+	if r.refs--; r.refs == 0 {
+		f.dramLive -= min(r.bytes, f.dramLive)
+	}
+}
+
+// shared says that one value more holds a piece of device memory.
+func shared(r *region) *region {
+	if r != nil {
+		r.refs++
+	}
+	return r
 }
 
 // name sets what the next instructions are called after.

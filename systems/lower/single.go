@@ -40,7 +40,7 @@ func (f *fn) single(i int32) {
 	case components.OpReduceWindow, components.OpSelectAndScatter:
 		f.window(i)
 	case components.OpRngBitGenerator, components.OpRngGetAndUpdateState:
-		f.stream(i, []streamStep{{components.OpcodeRng, onPool, "rng", 1}}, "")
+		f.stream(i, []streamStep{{op: components.OpcodeRng, eng: onPool, fn: "rng", times: 1}}, "")
 	case components.OpBatchNormInference, components.OpBatchNormTraining, components.OpBatchNormGrad:
 		f.batchNorm(i)
 	case components.OpWhile, components.OpCall, components.OpConditional:
@@ -56,7 +56,7 @@ func (f *fn) single(i int32) {
 		case len(x.outs) == 0 || k.IsFree():
 			f.noWork(x)
 		default:
-			f.stream(i, []streamStep{{components.OpcodeTensorCopy, onDVE, "copy", 1}}, "a copy of its operands' elements")
+			f.stream(i, []streamStep{{op: components.OpcodeTensorCopy, eng: onDVE, fn: "copy", times: 1}}, "a copy of its operands' elements")
 		}
 	}
 	x = &f.flats[i]
@@ -185,6 +185,7 @@ func (f *fn) cutOut(i int32) {
 		return
 	}
 	out.base = x.args[0].v
+	shared(f.hbmOf(out.base))
 	if x.kind == components.OpDynamicSlice {
 		e := &f.l.e
 		for _, a := range x.args[1:] {
@@ -215,7 +216,7 @@ func (f *fn) update(i int32) {
 	} else {
 		out := &f.values[x.outs[0].v]
 		if v := &f.values[to]; v.hbm != nil && v.param < 0 {
-			out.hbm = v.hbm
+			out.hbm = shared(v.hbm)
 		} else {
 			out.hbm = f.aliasOf(f.hbmOf(to))
 		}
@@ -262,6 +263,12 @@ func (f *fn) transpose(i int32) {
 		f.move(i, 0)
 		return
 	}
+	if k < narrow || dims[last] < narrow {
+		// Blocks on the PE would be nearly empty: both dimensions lie side by
+		// side in a partition and change places in a copy with strides.
+		f.stream(i, []streamStep{{op: components.OpcodeTensorCopy, eng: onDVE, fn: "copy", times: 1, flags: components.FlagStrided}}, "")
+		return
+	}
 	a := x.args[0].v
 	f.values[a].lastOn = f.kern
 	t := f.turnedCopy(a, k)
@@ -281,6 +288,9 @@ func (f *fn) transpose(i int32) {
 	f.l.count(x.op, Lowered, "")
 }
 
+// narrow is the width below which a transpose does not go through the PE.
+const narrow = 32
+
 // streamStep is an instruction of a streaming kernel, which takes times the
 // elements of a tile.
 type streamStep struct {
@@ -288,6 +298,8 @@ type streamStep struct {
 	eng   components.Engine
 	fn    string
 	times int64
+	flops int64 // of a product that is done elementwise: of the whole operator
+	flags components.Flags
 }
 
 // stream lowers an operator as a loop over tiles of its largest array: load
@@ -358,9 +370,12 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 				e.read(work, k, k+1)
 				f.operand(components.RoleIn, work, int64(k)*work.tileBytes, width, parts, d)
 			}
-			var flags components.Flags
+			flags := st.flags
 			if reads > 1 {
 				flags |= components.FlagTwoInputs
+			}
+			if st.flops > 0 {
+				f.flops = components.AddSize(f.flops, components.MulSize(share(st.flops, t, n), e.mult))
 			}
 			if estimate != "" {
 				flags |= components.FlagEstimated
@@ -475,7 +490,7 @@ func (f *fn) scatter(i int32) {
 	x := &f.flats[i]
 	n := (len(x.args) - 1) / 2
 	if n < 1 || len(x.outs) < n {
-		f.stream(i, []streamStep{{components.OpcodeTensorCopy, onPool, "copy", 1}}, "a copy of its operands' elements")
+		f.stream(i, []streamStep{{op: components.OpcodeTensorCopy, eng: onPool, fn: "copy", times: 1}}, "a copy of its operands' elements")
 		return
 	}
 	f.argsInHBM(x.args)
@@ -488,7 +503,7 @@ func (f *fn) scatter(i int32) {
 				f.copyAll(to, out, 0, total, total, 0)
 			}
 		} else {
-			f.values[out].hbm = f.values[to].hbm
+			f.values[out].hbm = shared(f.values[to].hbm)
 		}
 	}
 	op := components.OpcodeIndirectSave
@@ -523,14 +538,14 @@ func (f *fn) sortKernel(i int32) {
 	}
 	lg := log2(n)
 	passes := max(lg*(lg+1)/2, 1)
-	f.stream(i, []streamStep{{components.OpcodeCustomOp, onPool, "sort", 3 * passes}}, "")
+	f.stream(i, []streamStep{{op: components.OpcodeCustomOp, eng: onPool, fn: "sort", times: 3 * passes}}, "")
 }
 
 // topK lowers a top-k as rounds of the eight largest (Max, MaxIndex and
 // MatchReplace on DVE).
 func (f *fn) topK(i int32, k int64) {
 	rounds := max(ceilDiv(max(k, 1), 8), 1)
-	f.stream(i, []streamStep{{components.OpcodeMax, onDVE, "max8", rounds}, {components.OpcodeMaxIndex, onDVE, "max_index8", rounds}, {components.OpcodeMatchReplace, onDVE, "match_replace8", rounds}}, "")
+	f.stream(i, []streamStep{{op: components.OpcodeMax, eng: onDVE, fn: "max8", times: rounds}, {op: components.OpcodeMaxIndex, eng: onDVE, fn: "max_index8", times: rounds}, {op: components.OpcodeMatchReplace, eng: onDVE, fn: "match_replace8", times: rounds}}, "")
 }
 
 // window lowers reduce-window and select-and-scatter: as many elements as the
@@ -541,7 +556,7 @@ func (f *fn) window(i int32) {
 	for _, w := range f.l.g.Window(x.op, nil) {
 		taps = components.MulSize(taps, max(w.Size, 1))
 	}
-	steps := []streamStep{{components.OpcodePool, onPool, "pool", 1}}
+	steps := []streamStep{{op: components.OpcodePool, eng: onPool, fn: "pool", times: 1}}
 	// The window slides over the results, of which there may be fewer.
 	var in, out int64 = 1, 1
 	if len(x.args) > 0 {
@@ -558,7 +573,7 @@ func (f *fn) window(i int32) {
 }
 
 func (f *fn) batchNorm(i int32) {
-	f.stream(i, []streamStep{{components.OpcodeBNStats, onDVE, "bn_stats", 1}, {components.OpcodeTensorScalar, onDVE, "mult_add", 1}, {components.OpcodeActivation, onACT, "rsqrt", 1}}, "")
+	f.stream(i, []streamStep{{op: components.OpcodeBNStats, eng: onDVE, fn: "bn_stats", times: 1}, {op: components.OpcodeTensorScalar, eng: onDVE, fn: "mult_add", times: 1}, {op: components.OpcodeActivation, eng: onACT, fn: "rsqrt", times: 1}}, "")
 }
 
 // linear estimates what has no engine instruction: its usual operation count
@@ -573,9 +588,9 @@ func (f *fn) linear(i int32) {
 	}
 	switch x.kind {
 	case components.OpFFT:
-		f.stream(i, []streamStep{{components.OpcodeTensorTensor, onDVE, "fft", 5 * max(log2(n), 1)}}, "5·log2(n) operations an element on DVE")
+		f.stream(i, []streamStep{{op: components.OpcodeTensorTensor, eng: onDVE, fn: "fft", times: 5 * max(log2(n), 1)}}, "5·log2(n) operations an element on DVE")
 	default:
-		f.stream(i, []streamStep{{components.OpcodeTensorTensor, onDVE, x.kind.String(), max(n/3, 1)}}, "n/3 operations an element on DVE")
+		f.stream(i, []streamStep{{op: components.OpcodeTensorTensor, eng: onDVE, fn: x.kind.String(), times: max(n/3, 1)}}, "n/3 operations an element on DVE")
 	}
 }
 
@@ -615,7 +630,7 @@ func (f *fn) customCall(i int32) {
 		}
 		f.noWork(x)
 	default:
-		f.stream(i, []streamStep{{components.OpcodeCustomOp, onPool, target, 1}}, "custom-call "+target+": its operands and results pass through Pool once")
+		f.stream(i, []streamStep{{op: components.OpcodeCustomOp, eng: onPool, fn: target, times: 1}}, "custom-call "+target+": its operands and results pass through Pool once")
 	}
 }
 
@@ -631,7 +646,7 @@ func (f *fn) sameBytes(x *flat) bool {
 // hand makes value to stand for the device memory of value from.
 func (f *fn) hand(from, to int32) {
 	if !f.values[from].konst {
-		f.ensureHBM(from)
+		shared(f.ensureHBM(from))
 		f.values[to].base = from
 		return
 	}
