@@ -54,7 +54,7 @@ func TestCheckRefuses(t *testing.T) {
 		"queue":            {func(m *Module) { m.Instr.Queue.Resize(16); m.Instr.Queue.Set(3, 1) }, "I-3 is on queue 1 of 0"},
 		"short column":     {func(m *Module) { m.Instr.Banks.Resize(15) }, "instr.banks has 15 rows"},
 		"optional column":  {func(m *Module) { m.Instr.Ref.Resize(1) }, "instr.ref has 1 rows"},
-		"half a pair":      {func(m *Module) { m.Instr.MeasuredDur.Resize(16) }, "one is there without the other"},
+		"half a pair":      {func(m *Module) { m.Instr.MeasuredStart.Resize(16) }, "instr.measured_start is there without instr.measured_dur"},
 		"edge forward":     {func(m *Module) { m.Edges.Preds.Words()[2] = 3 }, "I-3 depends on I-3"},
 		"edge far forward": {func(m *Module) { m.Edges.Preds.Words()[2] = ecs.TargetMask }, "not before it"},
 		"edge across":      {func(m *Module) { m.Edges.Preds.Words()[8] = 7 }, "I-10 depends on I-7, which is in another block"},

@@ -92,8 +92,8 @@ type Instructions struct {
 	Issue   ecs.Column[uint32]
 	Latency ecs.Column[uint32]
 
-	// Measured times in ns from the first event of the input, optional. No
-	// predicting system may read them.
+	// Measured times in ns from the first event of the input, optional;
+	// durations may be there without starts. No predicting system may read them.
 	MeasuredStart ecs.Column[uint64]
 	MeasuredDur   ecs.Column[uint32]
 	// MeasuredWait is the profiler's own evt_wait_time as it stands, which

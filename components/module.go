@@ -178,6 +178,10 @@ func (m *Module) TopBlocks() []int {
 // HasMeasurement tells whether the input brought measured times.
 func (m *Module) HasMeasurement() bool { return m.Instr.MeasuredStart.Len() > 0 }
 
+// HasDurations tells whether the input brought durations, with measured
+// starts or, like execution graphs, without.
+func (m *Module) HasDurations() bool { return m.Instr.MeasuredDur.Len() > 0 }
+
 // MeasuredSpan returns the measured time from the start of the first
 // instruction to the end of the last, in ns, and whether there is one.
 func (m *Module) MeasuredSpan() (uint64, bool) {

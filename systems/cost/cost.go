@@ -33,6 +33,10 @@ func Fill(ctx context.Context, w *components.World) error {
 	m.Instr.Latency.Scratch(n)
 	var row func(i int) (issue, latency uint64)
 	var plan *plan
+	if w.Config.Model != Replay && Foreign(m) {
+		return fmt.Errorf("%s was read from a %s trace, which has durations and no operands: the %s model has nothing to go by, use replay",
+			m.Name, m.Format, w.Config.Model)
+	}
 	switch w.Config.Model {
 	case Reference:
 		r := newReference(m, w.Machine)
@@ -43,7 +47,7 @@ func Fill(ctx context.Context, w *components.World) error {
 		}
 		row = NewNominal(m, w.Machine).row
 	case Replay:
-		if !m.HasMeasurement() {
+		if !m.HasDurations() {
 			return fmt.Errorf("the replay model needs an input with durations, which %s has not", m.Name)
 		}
 		row = newReplay(m, w.Machine)

@@ -10,15 +10,42 @@ import (
 // windows.
 const DocumentedTrace = "perfsim.documented_trace"
 
+// Foreign tells whether a module was read from an execution trace of other
+// machines: it has durations and dependencies, and nothing that the models of
+// this project's machines could cost.
+func Foreign(m *components.Module) bool {
+	switch m.Format {
+	case "kineto", "chakra", "goal":
+		return true
+	}
+	return false
+}
+
+// ReplaysByDefault tells whether replay is the model of a module for which
+// none was chosen: one read from a trace.
+func ReplaysByDefault(m *components.Module) bool {
+	return m.HasDurations() && (Foreign(m) || m.Attribute(DocumentedTrace) != "")
+}
+
 // newReplay returns the cost of the replay model: the durations the input
 // brought. An instruction keeps its lane for its whole duration, except where
 // the input is a trace of the documented simulator.
 func newReplay(m *components.Module, mach *machine.Machine) func(i int) (issue, latency uint64) {
 	dur := m.Instr.MeasuredDur.Slice()
-	if m.Attribute(DocumentedTrace) == "" {
-		return func(i int) (uint64, uint64) { return uint64(dur[i]), uint64(dur[i]) }
-	}
 	r := newReference(m, mach)
+	if m.Attribute(DocumentedTrace) == "" {
+		// A communication whose duration the input does not have takes what the
+		// machine needs for as many bytes.
+		return func(i int) (uint64, uint64) {
+			d := uint64(dur[i])
+			if in := &m.Instr; in.Flags.At(i).Has(components.FlagEstimated) && in.DMABytes.Get(i) > 0 {
+				if c := &r.costs[in.Opcode.At(i)]; c.Form == "collective" {
+					d = r.latency(i, c)
+				}
+			}
+			return d, d
+		}
+	}
 	return func(i int) (uint64, uint64) {
 		d := uint64(dur[i])
 		return d - r.window(d, m.Instr.Lane.At(i), m.Instr.Flags.At(i)), d

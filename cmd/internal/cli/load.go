@@ -38,7 +38,7 @@ func (f *inputFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	f.addReading(c)
 	f.addGraph(c)
-	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, replay for perf_sim traces, reference for the rest")
+	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, replay for traces, reference for the rest")
 	fl.StringVar(&f.loops, "loops", "", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
 }
 
@@ -126,7 +126,7 @@ func (f *inputFlags) configure(m *components.Module, mach *machine.Machine) (com
 	c := components.Config{Model: f.model, Jobs: f.jobs, Loops: f.loops}
 	if c.Model == "" {
 		c.Model = "reference"
-		if m.Attribute(cost.DocumentedTrace) != "" {
+		if cost.ReplaysByDefault(m) {
 			c.Model = "replay"
 		}
 		if m.Format == "neuronprofile" && len(mach.Calibrated.Ops) > 0 {

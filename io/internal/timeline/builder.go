@@ -1,0 +1,146 @@
+package timeline
+
+import (
+	"fmt"
+	"math"
+
+	"perfsim/components"
+	"perfsim/ecs"
+)
+
+// Row is one piece of work.
+type Row struct {
+	Start, End uint64     // ns from any origin; of listed rows only the difference counts
+	Name       ecs.Symbol // 0 for none
+	Op         ecs.Symbol // the operator or block it belongs to: column HLO
+	Ref        uint64     // the input's own id
+	Bytes      uint64     // moved or communicated
+	Opcode     components.Opcode
+	Lane       uint16
+	Engine     components.Engine
+	Flags      components.Flags
+}
+
+// Builder collects rows and dependencies in any order.
+type Builder struct {
+	M    *components.Module
+	Rows []Row
+
+	consumer, producer []uint32
+	kind               []components.EdgeKind
+}
+
+// New returns a builder of a module.
+func New(name, format string) *Builder {
+	return &Builder{M: components.NewModule(name, format)}
+}
+
+// Add appends a row and returns its number.
+func (b *Builder) Add(r Row) int {
+	b.Rows = append(b.Rows, r)
+	return len(b.Rows) - 1
+}
+
+// Depend records that row consumer depends on row producer.
+func (b *Builder) Depend(consumer, producer int, kind components.EdgeKind) {
+	b.consumer = append(b.consumer, uint32(consumer))
+	b.producer = append(b.producer, uint32(producer))
+	b.kind = append(b.kind, kind)
+}
+
+// Lane adds a lane for a thread, stream or rank.
+func (b *Builder) Lane(name string) (uint16, error) {
+	if b.M.Lanes.Len() >= math.MaxUint16 {
+		return 0, fmt.Errorf("more than %d threads and streams", math.MaxUint16)
+	}
+	return b.M.Lanes.Add(b.M.Symbols.InternString(name), components.Unassigned, components.LaneThread, 0), nil
+}
+
+// preds returns the edge numbers of every consumer in CSR form.
+func (b *Builder) preds() (off, edges []uint32) {
+	off = make([]uint32, len(b.Rows)+1)
+	for _, c := range b.consumer {
+		off[c+1]++
+	}
+	for i := range b.Rows {
+		off[i+1] += off[i]
+	}
+	edges = make([]uint32, len(b.consumer))
+	at := append([]uint32(nil), off...)
+	for e, c := range b.consumer {
+		edges[at[c]] = uint32(e)
+		at[c]++
+	}
+	return off, edges
+}
+
+// longest is what one instruction may last, in ns; longer work becomes
+// several instructions in a row.
+const longest = math.MaxUint32
+
+// emitter fills the instruction table in program order.
+type emitter struct {
+	b     *Builder
+	edges components.EdgeSet
+	last  []uint32 // per row: its last instruction
+	split int
+}
+
+func newEmitter(b *Builder) *emitter { return &emitter{b: b, last: make([]uint32, len(b.Rows))} }
+
+// emit appends one row as instructions and returns the first of them.
+func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last components.InstrID) {
+	in := &e.b.M.Instr
+	first = components.InstrID(in.Opcode.Len())
+	left := r.End - r.Start
+	for {
+		part := min(left, longest)
+		last = components.InstrID(in.Opcode.Len())
+		in.Opcode.Append(r.Opcode)
+		in.Engine.Append(r.Engine)
+		in.Lane.Append(r.Lane)
+		flags := r.Flags
+		if measured {
+			flags |= components.FlagMeasured
+			in.MeasuredStart.Append(start)
+		}
+		in.Flags.Append(flags)
+		in.Name.Append(r.Name)
+		in.HLO.Append(r.Op)
+		in.Ref.Append(r.Ref)
+		in.DMABytes.Append(r.Bytes)
+		in.MeasuredDur.Append(uint32(part))
+		start += part
+		if left -= part; left == 0 {
+			return first, last
+		}
+		e.split++
+	}
+}
+
+// finish completes the tables that do not depend on the kind of trace.
+func (e *emitter) finish() (*components.Module, error) {
+	m := e.b.M
+	in := &m.Instr
+	n := in.Opcode.Len()
+	in.Elems.Resize(n)
+	in.Parts.Resize(n)
+	in.Banks.Resize(n)
+	for range n {
+		in.DType.Append(components.NoDType)
+	}
+	f := m.Functions.Add(m.Symbols.InternString("trace"), 0)
+	m.Blocks.Add(m.Symbols.InternString("Block1"), uint32(f), 0, 0, 1)
+	m.Blocks.End.Set(0, uint32(n))
+	m.Functions.EndBlock.Set(f, 1)
+	if e.split > 0 {
+		m.Note("long-event", "work of more than 4.29 s, which one instruction cannot last, became several instructions in a row", e.split)
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("nothing in the input takes part in the simulation")
+	}
+	if err := m.Link(&e.edges); err != nil {
+		return nil, err
+	}
+	return m, m.Check()
+}
