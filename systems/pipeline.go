@@ -65,12 +65,25 @@ func perfSim(p Pass, last bool) []System {
 	if family == "perf_sim_at_end" {
 		family = emit.FamilyAtEnd
 	}
+	// The first pass sees the module before allocation, where there is one.
+	early := p.Ordinal == beforeAllocation
+	unlessPlaced := func(run func(context.Context, *World) error) func(context.Context, *World) error {
+		return func(ctx context.Context, w *World) error {
+			if w.placed || early && w.PreAlloc != nil {
+				return nil
+			}
+			return run(ctx, w)
+		}
+	}
 	list := []System{
 		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) }),
 			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
 		{Name: "place", Run: unlessPlaced(placeModel),
 			Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},
-		{Name: "summary", Run: func(_ context.Context, w *World) error {
+		{Name: "summary", Run: func(ctx context.Context, w *World) error {
+			if early && w.PreAlloc != nil {
+				return w.preAlloc(ctx, p)
+			}
 			if !w.placed {
 				w.Summary = summary.Make(&w.World)
 				w.placed = true
@@ -120,6 +133,12 @@ type World struct {
 	// Rebuilt adds up what the dependency passes inserted.
 	Rebuilt deps.Report
 
+	// PreAlloc makes the module as it was before buffers were allocated, which
+	// the first perf_sim pass simulates; nil where the input is not a graph that
+	// was lowered.
+	PreAlloc func(context.Context) (*components.Module, error)
+	before   uint64 // its predicted time in ns
+
 	// placed tells that Events and Summary are those of the module as it is:
 	// a pass that simulates an unchanged module again reuses them.
 	placed bool
@@ -153,14 +172,5 @@ func (w *World) rebuilt(r deps.Report) {
 	w.Rebuilt.Blind += r.Blind
 	for k, n := range r.Edges {
 		w.Rebuilt.Edges[k] += n
-	}
-}
-
-func unlessPlaced(run func(context.Context, *World) error) func(context.Context, *World) error {
-	return func(ctx context.Context, w *World) error {
-		if w.placed {
-			return nil
-		}
-		return run(ctx, w)
 	}
 }

@@ -27,6 +27,12 @@ type lowerFlags struct {
 	operands        bool
 	infinite        bool
 	module          string
+	noPreAlloc      bool
+
+	// preAlloc makes the module before allocation of the graph that was read;
+	// report is what lowering did. Both nil where no graph was.
+	preAlloc func(context.Context) (*components.Module, error)
+	report   *lower.Report
 }
 
 func (l *lowerFlags) add(c *cobra.Command) {
@@ -42,6 +48,7 @@ func (l *lowerFlags) add(c *cobra.Command) {
 	fl.IntVar(&l.inline, "inline", d.Inline, "graphs: calls of up to N operators are laid out at the call")
 	fl.BoolVar(&l.operands, "operands", false, "graphs: keep access patterns and memory locations of every instruction")
 	fl.BoolVar(&l.infinite, "infinite-buffers", false, "graphs: no buffer is used again and nothing is spilled, as before allocation")
+	fl.BoolVar(&l.noPreAlloc, "no-pre-alloc", false, "graphs: the first perf_sim pass simulates the allocated module too, instead of the one before allocation")
 	fl.StringVar(&l.module, "module", "", "graphs: name of the module to take where the input has several")
 }
 
@@ -89,6 +96,17 @@ func (f *inputFlags) lower(ctx context.Context, graphs []*components.Graph, inpu
 		return nil, fmt.Errorf("%s: %w", input, err)
 	}
 	res.Module.Format = format
+	f.lowering.report = &res.Report
+	if !opt.Infinite && !f.lowering.noPreAlloc {
+		f.lowering.preAlloc = func(ctx context.Context) (*components.Module, error) {
+			opt.Infinite, opt.Operands, opt.Progress = true, false, nil
+			res, err := lower.Lower(ctx, g, mach, opt)
+			if err != nil {
+				return nil, err
+			}
+			return res.Module, nil
+		}
+	}
 	return res.Module, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"perfsim/systems"
 	"perfsim/systems/cost"
 	"perfsim/systems/emit"
+	"perfsim/systems/lower"
 	"perfsim/systems/summary"
 )
 
@@ -68,6 +69,7 @@ store and the package file.perf-sim.`,
 			}
 			p.close()
 			rep := newRunReport(args[0], w, read, time.Since(began))
+			rep.Lowering, rep.BeforeAllocation = in.lowering.report, w.BeforeAllocation()
 			if timings {
 				rep.Timings = times
 			}
@@ -109,6 +111,7 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 		return nil, nil, err
 	}
 	w.Log = log
+	w.PreAlloc = in.lowering.preAlloc
 	w.RebuildDeps = in.rebuildDeps
 	order, err := systems.Order(passes)
 	if err != nil {
@@ -145,7 +148,11 @@ type runReport struct {
 	Model   string `json:"model"`
 	Loops   string `json:"loops"`
 	summary.Summary
-	ErrorPercent *float64 `json:"error_percent"` // predicted against measured
+	// Lowering tells what became of the graph that was read, BeforeAllocation
+	// the latency with buffers that never end.
+	Lowering         *lower.Report `json:"lowering,omitempty"`
+	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
+	ErrorPercent     *float64      `json:"error_percent"` // predicted against measured
 	// Replay compares the starts with those of a perf_sim trace that was read.
 	Replay *summary.Replay `json:"replay,omitempty"`
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,
@@ -250,6 +257,9 @@ func (r *runReport) print(out io.Writer) error {
 			humanize.Comma(int64(r.Rebuilt["Anti"])), humanize.Comma(int64(r.Rebuilt["Output"])))
 	}
 	fmt.Fprintf(tw, "latency\t%s\n", nanos(r.LatencyA))
+	if r.BeforeAllocation > 0 {
+		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))
+	}
 	fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(r.LatencyB), nanos(r.AntiCost), percent(r.AntiCost, r.LatencyA))
 	if r.Measured != nil {
 		fmt.Fprintf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
