@@ -319,6 +319,10 @@ func TestStylesAreNotMixed(t *testing.T) {
 	if _, err := NewModel(load(t, "rtx3090"), "Bfp8_b", ""); err == nil {
 		t.Error("the GPU has no block formats")
 	}
+	long := []Op{{Kind: "nop", Kernels: []Kernel{{Read: 1 << 50}}}}
+	if _, err := SimulateKernels(context.Background(), model(t, "rtx3090", "Fp16", ""), long, "x"); err == nil {
+		t.Error("a kernel of hours was cut short")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Balance(ctx, model(t, "grayskull", "Fp16", "LoFi"), ops, 1); err == nil {

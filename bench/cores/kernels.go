@@ -52,5 +52,8 @@ func SimulateKernels(ctx context.Context, m Model, ops []Op, name string) (*Resu
 	}
 	mod.Blocks.End.Set(block, uint32(b.next))
 	mod.Functions.EndBlock.Set(f, uint32(mod.Blocks.Len()))
+	if b.err != nil {
+		return nil, b.err
+	}
 	return run(ctx, mod, &components.EdgeSet{})
 }

@@ -43,6 +43,9 @@ func (p *Plan) Simulate(ctx context.Context, name string) (*Result, error) {
 		b.epoch(i, uint32(f))
 	}
 	m.Functions.EndBlock.Set(f, uint32(m.Blocks.Len()))
+	if b.err != nil {
+		return nil, b.err
+	}
 	return run(ctx, m, &edges)
 }
 
@@ -70,6 +73,7 @@ type moduleBuilder struct {
 	edges       *components.EdgeSet
 	p           *Plan
 	read, write uint16
+	err         error
 }
 
 // newBuilder makes room for n instructions.
@@ -80,7 +84,13 @@ func newBuilder(m *components.Module, n int) moduleBuilder {
 	return moduleBuilder{m: m}
 }
 
-func clampNS(ns float64) uint32 { return uint32(min(math.Ceil(ns), math.MaxUint32)) }
+// clampNS rounds up; what the tables cannot hold is remembered as an error.
+func (b *moduleBuilder) clampNS(ns float64) uint32 {
+	if ns > math.MaxUint32 && b.err == nil {
+		b.err = fmt.Errorf("an operator takes %.3g s for one input, more than the %.3g s that fit: take a smaller microbatch", ns/1e9, math.MaxUint32/1e9)
+	}
+	return uint32(min(math.Ceil(ns), math.MaxUint32))
+}
 
 // instr fills the next instruction.
 func (b *moduleBuilder) instr(op components.Opcode, e components.Engine, lane uint16, issue, latency float64) components.InstrID {
@@ -91,8 +101,8 @@ func (b *moduleBuilder) instr(op components.Opcode, e components.Engine, lane ui
 	in.Lane.Set(int(i), lane)
 	in.Parts.Set(int(i), 1)
 	in.Elems.Set(int(i), 1)
-	in.Issue.Set(int(i), clampNS(issue))
-	in.Latency.Set(int(i), clampNS(latency))
+	in.Issue.Set(int(i), b.clampNS(issue))
+	in.Latency.Set(int(i), b.clampNS(latency))
 	return i
 }
 

@@ -28,9 +28,9 @@ func (m *Model) Params() int64 {
 func (m *Model) MACs() int64 {
 	var total int64
 	for _, p := range m.Phases {
-		total += MACs(p.Graph) * p.Runs
+		total += MACs(p.Graph) / int64(m.Batch) * p.Runs
 	}
-	return total / int64(m.Batch)
+	return total
 }
 
 // MACs returns the multiply-accumulates of the dots and convolutions of a
