@@ -17,8 +17,8 @@ import (
 //     latencies of the memory and of descriptor generation stay;
 //   - machines before trn2 have no documented clock governor: theirs is off.
 //
-// Everything scaled is marked so; what from has documented or chosen keeps its
-// mark.
+// Everything scaled is marked so; what this project chose stays marked as
+// chosen, and what is documented and does not change as documented.
 func Scale(from, to *machine.Machine) *machine.Machine {
 	c := clone(to)
 	c.Calibrated.Scaled = fmt.Sprintf("from %s by documented clocks and rates", from.Name)
@@ -40,9 +40,10 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 	ratio := func(engine string) float64 { return clock(from, engine) / clock(to, engine) }
 	for _, name := range from.Calibrated.OpNames() {
 		op := from.Calibrated.Ops[name]
+		was := op
 		r := ratio(engineOf(name))
 		op.LatencyNs, op.LatencyPSUM = round(op.LatencyNs*r), round(op.LatencyPSUM*r)
-		if op.Mark == machine.MarkFitted {
+		if op.Mark == machine.MarkFitted || op.Mark == machine.MarkDocumented && op != was {
 			op.Mark, op.Samples, op.Spread = machine.MarkScaled, 0, 0
 		}
 		c.Calibrated.Ops[name] = op
@@ -66,7 +67,7 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 			k.Value *= to.Memory.DMARate / from.Memory.DMARate
 		}
 		k.Value = round(k.Value)
-		if k.Mark == machine.MarkFitted {
+		if k.Mark == machine.MarkFitted || k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value) {
 			k = machine.Constant{Value: k.Value, Mark: machine.MarkScaled}
 		}
 		c.Calibrated.Constants[name] = k
