@@ -114,50 +114,58 @@ func (m *Module) checkEdges(lo, hi int) error {
 	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
 	// The top-level block of a row only changes at a block's start; walk them
 	// along with the rows.
-	block, first, end := -1, 0, 0
 	for i := lo; i < hi; i++ {
 		if off[i] > off[i+1] || int(off[i+1]) > len(words) {
 			return fmt.Errorf("instruction %s: its edges %d to %d are not a part of %d", m.InstrName(InstrID(i)), off[i], off[i+1], len(words))
 		}
-		if i >= end {
-			block, first, end = m.topBlock(block, i)
+	}
+	for i, block := lo, -1; i < hi; {
+		var first, end int
+		block, first, end = m.topBlock(block, i)
+		if bad := edgesInside(off, words, i, min(end, hi), uint32(first)); bad < min(end, hi) {
+			return m.edgeError(bad, first)
 		}
-		if !edgesInside(words, off[i], off[i+1], uint32(first), uint32(i)) {
-			return m.edgeError(i, first)
-		}
+		i = end
 	}
 	return nil
 }
 
-// edgesInside tells whether words lo to hi point to rows from first to below
-// i. The first four are looked at without a branch, because how many edges a
-// row has is hard to foresee.
-func edgesInside(words []uint32, lo, hi, first, i uint32) bool {
-	n := hi - lo
-	if uint64(lo)+4 > uint64(len(words)) {
-		for _, w := range words[lo:hi] {
-			if w&ecs.TargetMask-first >= i-first {
-				return false
+// edgesInside returns the first of rows lo to hi with an edge that does not
+// point to a row from first to before its own, or hi. The first four edges of
+// a row are looked at without a branch, because how many a row has is hard to
+// foresee. Offsets must ascend and lie within words.
+func edgesInside(off, words []uint32, lo, hi int, first uint32) int {
+	for i := lo; i < hi; i++ {
+		from, n, row := off[i], off[i+1]-off[i], uint32(i)
+		if uint64(from)+4 > uint64(len(words)) {
+			for _, w := range words[from : from+n] {
+				if outside(w, first, row) < 0 {
+					return i
+				}
+			}
+			continue
+		}
+		q := (*[4]uint32)(words[from:])
+		// The shifts are all ones for a word in use.
+		bad := outside(q[0], first, row)&(int32(0-n)>>31) | outside(q[1], first, row)&(int32(1-n)>>31) |
+			outside(q[2], first, row)&(int32(2-n)>>31) | outside(q[3], first, row)&(int32(3-n)>>31)
+		if n > 4 {
+			for _, w := range words[from+4 : from+n] {
+				bad |= outside(w, first, row)
 			}
 		}
-		return true
-	}
-	q := words[lo : lo+4 : lo+4]
-	// Rows are below 2^30: to - first is negative where to lies before first,
-	// to - i is not where it lies behind; in is all ones for a word in use.
-	bad := int32(0)
-	for k, w := range q {
-		to := w & ecs.TargetMask
-		in := int32(uint32(k)-n) >> 31
-		bad |= (int32(to-first) | ^int32(to-i)) & in
-	}
-	if n > 4 {
-		for _, w := range words[lo+4 : hi] {
-			to := w & ecs.TargetMask
-			bad |= int32(to-first) | ^int32(to-i)
+		if bad < 0 {
+			return i
 		}
 	}
-	return bad >= 0
+	return hi
+}
+
+// outside is negative where the edge w points before first, or to row or
+// behind it: rows are below 2^30, so that differences have a sign.
+func outside(w, first, row uint32) int32 {
+	to := w & ecs.TargetMask
+	return int32(to-first) | ^int32(to-row)
 }
 
 // edgeError says which edge of row i is not inside.

@@ -87,28 +87,28 @@ func TestCheckRefuses(t *testing.T) {
 // The branch-free look at edges says what a loop over them says.
 func TestEdgesInside(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 200_000 {
-		words := make([]uint32, r.IntN(12))
+	for range 50_000 {
+		rows := 1 + r.IntN(5)
 		first := r.Uint32N(10)
-		i := first + r.Uint32N(10)
-		lo := uint32(r.IntN(len(words) + 1))
-		hi := lo + uint32(r.IntN(len(words)-int(lo)+1))
-		want := true
-		for k := range words {
-			to := first + r.Uint32N(10)
-			switch r.IntN(20) {
-			case 0:
-				to = r.Uint32N(20)
-			case 1:
-				to = r.Uint32N(ecs.MaxRows)
+		off := make([]uint32, int(first)+rows+1)
+		var words []uint32
+		want := int(first) + rows
+		for i := int(first); i < int(first)+rows; i++ {
+			off[i] = uint32(len(words))
+			for range r.IntN(8) {
+				to := first + r.Uint32N(uint32(i)-first+1)
+				if r.IntN(20) == 0 {
+					to = r.Uint32N(ecs.MaxRows)
+				}
+				if (to < first || to >= uint32(i)) && want > i {
+					want = i
+				}
+				words = append(words, ecs.Word(uint8(r.IntN(4)), to))
 			}
-			words[k] = ecs.Word(uint8(r.IntN(4)), to)
-			if uint32(k) >= lo && uint32(k) < hi {
-				want = want && to >= first && to < i
-			}
+			off[i+1] = uint32(len(words))
 		}
-		if got := edgesInside(words, lo, hi, first, i); got != want {
-			t.Fatalf("words %x, %d to %d, rows %d to %d: %v", words, lo, hi, first, i, got)
+		if got := edgesInside(off, words, int(first), int(first)+rows, first); got != want {
+			t.Fatalf("words %x, offsets %d, from row %d: first bad row %d, want %d", words, off, first, got, want)
 		}
 	}
 }

@@ -150,10 +150,14 @@ func (p *plan) fill(lo, hi int, issue, latency []uint32) int {
 	in := &p.r.m.Instr
 	opcode, engine, lane := in.Opcode.View(lo, hi), in.Engine.View(lo, hi), in.Lane.View(lo, hi)
 	flags, elems, dtype := in.Flags.View(lo, hi), in.Elems.View(lo, hi), in.DType.View(lo, hi)
+	outElems := elems // a formula asks for it only where the column is there
+	if in.OutElems.Len() > 0 {
+		outElems = in.OutElems.View(lo, hi)
+	}
 	issue, latency = issue[lo:hi], latency[lo:hi]
 	// Equal lengths spare the loop its bounds checks.
 	n := len(opcode)
-	engine, lane, flags, elems, dtype, issue, latency = engine[:n], lane[:n], flags[:n], elems[:n], dtype[:n], issue[:n], latency[:n]
+	engine, lane, flags, elems, outElems, dtype, issue, latency = engine[:n], lane[:n], flags[:n], elems[:n], outElems[:n], dtype[:n], issue[:n], latency[:n]
 	var defaults map[components.Opcode]int
 	defer func() { p.count(defaults) }()
 	of, formulas, windows, class := p.of, p.formulas, p.windows, &p.class
@@ -163,10 +167,15 @@ func (p *plan) fill(lo, hi int, issue, latency []uint32) int {
 		mixed := uint32(fl>>twoInputsBit) & uint32(fl>>srcPSUMBit^fl>>src2PSUMBit) & 1
 		f := &formulas[of[op]+(uint32(engine[i])*sizeClasses+uint32(class[dtype[i]]))*2+mixed]
 		var t uint64
-		if f.kind&^kindShift == 0 && fl&slowFlags == 0 {
+		if f.kind&^(kindShift|kindOut) == 0 && fl&slowFlags == 0 {
+			// The size of the moving tensor where the formula and the row have one.
+			e := elems[i]
+			if out := outElems[i] & -(f.kind / kindOut); out != 0 {
+				e = out
+			}
 			// The conversions forbid one rounding for several operations, which
 			// machines with such an instruction would do.
-			cycles := float64(f.mult*float64(elems[i]>>(f.kind&1))) + f.base
+			cycles := float64(f.mult*float64(e>>(f.kind&kindShift))) + f.base
 			cycles = max(cycles, f.min)
 			t = uint64(int64(float64(cycles*100) / f.clock)) // below 2^63 by the bounds on mult and base
 		} else {
