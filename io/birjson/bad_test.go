@@ -2,6 +2,10 @@ package birjson
 
 import (
 	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -144,4 +148,42 @@ func toCBOR(t testing.TB, text string, doc *any) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// A gzip file that is cut off or damaged is told as such, with the place.
+func TestDamagedGzip(t *testing.T) {
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	w.Write([]byte(strings.Repeat(" \n", 5000) + appendixA))
+	w.Close()
+	whole := z.Bytes()
+	for name, b := range map[string][]byte{"cut": whole[:len(whole)-40], "damaged": append(append(append([]byte(nil), whole[:len(whole)-60]...), 0xff, 0xff, 0xff), whole[len(whole)-57:]...)} {
+		src, err := format.FromBytes("m.json.gz", b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Read(t.Context(), src, format.Options{Jobs: 2})
+		if err == nil || !strings.HasPrefix(err.Error(), "m.json.gz:5") || strings.Count(err.Error(), "m.json.gz") != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Reading stops when the context ends, and says so.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	path := dir + "/m.bir.json"
+	if err := os.WriteFile(path, []byte(appendixA), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	src, err := format.Open(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := Read(ctx, src, format.Options{Jobs: 2}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
 }

@@ -148,7 +148,12 @@ func (s *scanner) ended(what string) error {
 		if _, ok := errors.AsType[*posError](s.rerr); ok {
 			return s.rerr
 		}
-		return &posError{s.at(s.end), s.rerr}
+		// The source names itself; the place does that here.
+		err := s.rerr
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner
+		}
+		return s.fail(s.end, "the input cannot be read on: %w", err)
 	}
 	return s.fail(s.end, "the input ends inside %s", what)
 }
