@@ -31,7 +31,7 @@ func (p *Plan) Simulate(ctx context.Context, name string) (*Result, error) {
 		total += 1 + p.Inputs*(len(e.Ops)+2)
 	}
 	if total > mostInstructions {
-		return nil, fmt.Errorf("%s: %d operators and inputs, more than %d: take a smaller microbatch", name, total, mostInstructions)
+		return nil, fmt.Errorf("%d operators and inputs, more than %d: take a smaller microbatch", total, mostInstructions)
 	}
 	var edges components.EdgeSet
 	b := newBuilder(m, total)

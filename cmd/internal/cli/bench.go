@@ -92,6 +92,9 @@ the record, which says why. With --save_output the record goes to results/.`,
 				}
 				return usageError{err}
 			}
+			if help, err := c.Flags().GetBool("help"); err == nil && help {
+				return c.Help()
+			}
 			if rest := c.Flags().Args(); len(rest) > 0 {
 				return usagef("bench takes no argument %q", rest[0])
 			}
