@@ -3,50 +3,45 @@ package epoch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/components/machine/grid"
 	"perfsim/io/netlist"
 	"perfsim/systems/place"
 )
 
-// Cost is what the simulation of an epoch knows about a chip. The clock, the
-// matmul rate and the channel bandwidths are the vendor's published figures;
-// what is marked as ours is an assumption.
+// Cost is what the simulation of an epoch knows about a chip, in cycles of a
+// core where nothing else is said.
 type Cost struct {
 	ClockMHz float64
-	// Matmul is the cycles of one 32 x 32 x 32 tile product on one core by
-	// fidelity: 2048 multiply-adds a cycle at LoFi, one pass more for each
-	// step of fidelity.
-	Matmul map[string]float64
-	// TileMove is the cycles in which a core unpacks one tile of an input:
-	// 2048 bytes at 64 bytes a cycle. Ours.
-	TileMove float64
+	Matmul   map[string]float64 // one 32 x 32 x 32 tile product, by fidelity
+	// TileByte is the time to unpack one byte of an input.
+	TileByte float64
 	// Sparse is the tile products for one output tile of a sparse identity
-	// matmul, whatever its inner size: 32 selected rows come from about two
-	// tiles. Ours.
+	// matmul, whatever its inner size: the rows that it selects straddle two
+	// tiles.
 	Sparse float64
-	// BlockOverhead is the cycles a core spends on each macro block besides
-	// its tiles. Ours.
-	BlockOverhead float64
-	// ChannelGBs is the bandwidth of one DRAM channel, HostGBs that of the
-	// link to the host (ours).
-	ChannelGBs, HostGBs float64
+	// Operator is spent by each operator on each sample besides its tiles.
+	Operator float64
+	// Channel and Host are the rates of one DRAM channel and of the host link
+	// in bytes a ns.
+	Channel, Host float64
+	// Epoch is the time to change epochs, ns, without loading weights.
+	Epoch float64
 }
 
-var matmulCycles = map[string]float64{"LoFi": 16, "HiFi2": 32, "HiFi3": 48, "HiFi4": 64}
-
-// CostOf returns the figures of an architecture.
-func CostOf(arch string) Cost {
-	c := Cost{ClockMHz: 1000, Matmul: matmulCycles, TileMove: 32, Sparse: 2, BlockOverhead: 100, ChannelGBs: 32, HostGBs: 8}
-	switch arch {
-	case "grayskull":
-		c.ClockMHz, c.ChannelGBs = 1200, 12
-	case "blackhole":
-		c.ClockMHz, c.ChannelGBs = 1350, 64
+// CostOf takes the figures from the description of a machine.
+func CostOf(m *grid.Machine) Cost {
+	c := Cost{ClockMHz: m.ClockMHz, Matmul: map[string]float64{}, TileByte: 1 / m.Memory.L1Rate, Sparse: m.Matrix.WindowTiles, Operator: m.Overheads.Operator,
+		Channel: m.Memory.Channel, Host: m.Memory.HostRate, Epoch: m.Overheads.Epoch}
+	const macs = 32 * 32 * 32
+	for f, passes := range m.Fidelity {
+		c.Matmul[f] = macs / m.Matrix.MACs * passes
 	}
 	return c
 }
@@ -143,8 +138,8 @@ func Simulate(ctx context.Context, n *netlist.Netlist, r *Report, index int, o S
 	if ep == nil || len(ep.Chips) == 0 {
 		return nil, fmt.Errorf("epoch %d has no operator", index)
 	}
-	if o.Cost.ClockMHz <= 0 {
-		o.Cost = CostOf(r.Grid.Arch)
+	if !(o.Cost.ClockMHz > 0 && o.Cost.Channel > 0 && o.Cost.Host > 0) {
+		return nil, errors.New("the machine has no clock, memory channel or host link")
 	}
 	m := components.NewModule(fmt.Sprintf("epoch_%d", index), "netlist")
 	b := &simBuilder{n: n, m: m, cost: o.Cost, opcode: map[string]components.Opcode{}, channel: map[[2]int]uint16{}}
@@ -222,35 +217,49 @@ type simBuilder struct {
 	sample  [][]components.InstrID // rows that end a sample
 }
 
-// blockTime is the time of one macro block of an operator, in ns.
+// blockTime is the time of one macro block of an operator, in ns: a matmul by
+// its products, everything else by the bytes that it unpacks.
 func (b *simBuilder) blockTime(o *netlist.Op) uint32 {
-	tiles := float64(o.Shape.Tiles()) / float64(max(o.Shape.T, 1))
+	tiles := float64(o.Shape.MBlock.Cells()) * float64(o.Shape.UBlock.Cells())
 	var cycles float64
 	switch o.Type {
 	case "matmul", "depthwise":
 		per, ok := b.cost.Matmul[o.Fidelity]
 		if !ok {
-			per = b.cost.Matmul["HiFi4"]
+			for _, v := range b.cost.Matmul { // unknown: the slowest
+				per = max(per, v)
+			}
 		}
 		inner := float64(max(o.MK, 1)) * float64(max(o.UKT, 1))
 		if o.Identity && b.cost.Sparse > 0 {
 			inner = min(inner, b.cost.Sparse)
 		}
 		cycles = tiles * inner * per
-	case "fused_op":
-		steps := 1
-		for i := range b.n.FusedOps {
-			if b.n.FusedOps[i].Name == o.Kind {
-				steps = max(1, len(b.n.FusedOps[i].Ops))
+	default:
+		bytes := 0.0
+		for i := range max(1, len(o.Inputs)) {
+			size := int64(2080)
+			if i < len(o.InFormats) {
+				if n, ok := netlist.TileBytes(o.InFormats[i]); ok {
+					size = n
+				}
+			}
+			bytes += float64(size)
+		}
+		if o.Type == "fused_op" { // each step of the recipe unpacks again
+			for i := range b.n.FusedOps {
+				if b.n.FusedOps[i].Name == o.Kind {
+					bytes *= float64(max(1, len(b.n.FusedOps[i].Ops))) / float64(max(1, len(o.Inputs)))
+				}
 			}
 		}
-		cycles = tiles * b.cost.TileMove * float64(steps)
-	default:
-		cycles = tiles * b.cost.TileMove * float64(max(1, len(o.Inputs)))
+		cycles = tiles * bytes * b.cost.TileByte
 	}
-	ns := (cycles + b.cost.BlockOverhead) * 1000 / b.cost.ClockMHz
-	return uint32(min(max(math.Round(ns), 1), math.MaxUint32))
+	cycles += b.cost.Operator / float64(max(o.Shape.T, 1))
+	return clampNS(cycles * 1000 / b.cost.ClockMHz)
 }
+
+func clampNS(ns float64) uint32 { return uint32(min(max(math.Round(ns), 1), math.MaxUint32)) }
 
 func (b *simBuilder) row(lane uint16, kind string, ns uint32) components.InstrID {
 	op, ok := b.opcode[kind]
@@ -287,10 +296,9 @@ func (b *simBuilder) transfer(q *netlist.Queue, kind string, whole bool) []compo
 	}
 	var rows []components.InstrID
 	for _, ch := range order {
-		gbs := b.cost.ChannelGBs
-		name := fmt.Sprintf("dram%d", ch)
+		rate, name := b.cost.Channel, fmt.Sprintf("dram%d", ch)
 		if ch < 0 {
-			gbs, name = b.cost.HostGBs, "host"
+			rate, name = b.cost.Host, "host"
 		}
 		key := [2]int{q.Device, ch}
 		lane, ok := b.channel[key]
@@ -298,8 +306,7 @@ func (b *simBuilder) transfer(q *netlist.Queue, kind string, whole bool) []compo
 			lane = b.m.Lanes.Add(b.m.Symbols.InternString(fmt.Sprintf("chip%d.%s", q.Device, name)), components.DMA, components.LaneDMAQueue, uint16(min(q.Device, math.MaxUint16)))
 			b.channel[key] = lane
 		}
-		ns := bytes * float64(perChannel[ch]) / gbs // GB/s is bytes a ns
-		rows = append(rows, b.row(lane, kind, uint32(min(max(math.Round(ns), 1), math.MaxUint32))))
+		rows = append(rows, b.row(lane, kind, clampNS(bytes*float64(perChannel[ch])/rate)))
 	}
 	return rows
 }

@@ -11,12 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/components/machine/grid"
 	"perfsim/io/catapult"
 	"perfsim/io/netlist"
 )
 
 // unit is a cost at which a block of one tile with one input takes 10 ns.
-var unit = Cost{ClockMHz: 1000, Matmul: matmulCycles, TileMove: 10, ChannelGBs: 1, HostGBs: 1}
+var unit = Cost{ClockMHz: 1000, TileByte: 10.0 / 2080, Channel: 1, Host: 1}
 
 func simulate(t testing.TB, text string, inputs int) *SimResult {
 	t.Helper()
@@ -121,8 +122,12 @@ programs: [p: [execute: {graph_name: g}]]
 func TestSimulateReal(t *testing.T) {
 	n := read(t, "wormhole_b0", "inference", "mobilenet_v2_hifi2_fp16b.yaml")
 	r := analyze(t, n)
+	mach, err := grid.Load("wormhole_b0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range r.Epochs {
-		s, err := Simulate(context.Background(), n, r, e.Index, SimOptions{Inputs: 8, Jobs: 2})
+		s, err := Simulate(context.Background(), n, r, e.Index, SimOptions{Inputs: 8, Cost: CostOf(mach), Jobs: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +150,35 @@ func TestSimulateReal(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Simulate(context.Background(), n, r, 99, SimOptions{}); err == nil {
+	if _, err := Simulate(context.Background(), n, r, 0, SimOptions{}); err == nil {
+		t.Error("a machine without a clock simulates")
+	}
+	if _, err := Simulate(context.Background(), n, r, 99, SimOptions{Cost: CostOf(mach)}); err == nil {
 		t.Error("epoch 99 does not exist")
+	}
+}
+
+// The cost of a block, by hand from the description of wormhole: 16 cycles a
+// tile product at LoFi, 64 bytes unpacked a cycle, 1000 cycles an operator
+// and sample.
+func TestBlockTime(t *testing.T) {
+	mach, err := grid.Load("wormhole_b0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &simBuilder{n: &netlist.Netlist{FusedOps: []netlist.FusedOp{{Name: "3", Ops: []string{"add", "mul", "add"}}}}, cost: CostOf(mach)}
+	shape := netlist.Shape{T: 4, MBlock: netlist.Size{R: 2, C: 1}, UBlock: netlist.Size{R: 3, C: 1}}
+	for _, tc := range []struct {
+		op   netlist.Op
+		want uint32
+	}{
+		{netlist.Op{Type: "matmul", Fidelity: "HiFi2", MK: 5, UKT: 2, Shape: shape}, 6*10*32 + 250},
+		{netlist.Op{Type: "matmul", Fidelity: "LoFi", MK: 5, UKT: 2, Identity: true, Shape: shape}, 6*2*16 + 250},
+		{netlist.Op{Type: "add", Inputs: []string{"a", "b"}, InFormats: []string{"Float16_b", "Bfp8_b"}, Shape: shape}, (6*(2080+1120)+32)/64 + 250},
+		{netlist.Op{Type: "fused_op", Kind: "3", Inputs: []string{"a", "b"}, InFormats: []string{"Float16_b", "Float16_b"}, Shape: shape}, 6*2080*3/64 + 250},
+	} {
+		if got := b.blockTime(&tc.op); got != tc.want {
+			t.Errorf("%s: %d ns, want %d", tc.op.Type, got, tc.want)
+		}
 	}
 }

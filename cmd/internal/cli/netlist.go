@@ -92,7 +92,7 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				err = writeJSON(c.OutOrStdout(), rep)
 			case svg != "-":
 				if err = printNetlist(c.OutOrStdout(), r, pictures, all); err == nil && sim.on {
-					err = printEpochs(c.OutOrStdout(), epochs)
+					err = printEpochs(c.OutOrStdout(), epochs, sim.change)
 				}
 			}
 			if err == nil && strict && len(r.Problems) > 0 {
@@ -112,6 +112,7 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 	fl.IntVar(&sim.inputs, "inputs", 0, "samples to run; default: the graph's input_count, at most 64")
 	fl.IntSliceVar(&sim.epochs, "epoch", nil, "only these epochs")
 	fl.StringVarP(&sim.dir, "output", "o", "", "folder for a trace of each simulated epoch")
+	fl.StringVar(&sim.mach, "machine", "", "machine of --simulate by name or description file; default: the netlist's architecture")
 	fl.IntVarP(&sim.jobs, "jobs", "j", 1, "goroutines that work; results do not depend on it")
 	fl.BoolVar(&strict, "strict", false, "exit with status 1 where the netlist has problems")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/machine/grid"
 	"perfsim/io/catapult"
 	"perfsim/io/netlist"
 	"perfsim/systems/epoch"
@@ -20,7 +21,9 @@ type epochFlags struct {
 	inputs int
 	epochs []int
 	dir    string
+	mach   string
 	jobs   int
+	change float64 // ns from one epoch to the next
 }
 
 // epochInfo is one simulated epoch in JSON.
@@ -57,6 +60,19 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.
 			return nil, err
 		}
 	}
+	name := f.mach
+	if name == "" {
+		name = r.Grid.Arch
+	}
+	if name == "" && len(n.Arch) > 0 {
+		name = n.Arch[0]
+	}
+	mach, err := grid.Load(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w (--machine names one, or a file)", err)
+	}
+	cost := epoch.CostOf(mach)
+	f.change = cost.Epoch
 	want := map[int]bool{}
 	for _, e := range f.epochs {
 		want[e] = true
@@ -67,7 +83,7 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.
 			continue
 		}
 		delete(want, e)
-		s, err := epoch.Simulate(ctx, n, r, e, epoch.SimOptions{Inputs: f.inputs, Jobs: f.jobs})
+		s, err := epoch.Simulate(ctx, n, r, e, epoch.SimOptions{Inputs: f.inputs, Cost: cost, Jobs: f.jobs})
 		if err != nil {
 			return nil, err
 		}
@@ -94,8 +110,8 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.
 }
 
 // printEpochs prints the simulated epochs.
-func printEpochs(out io.Writer, list []epochInfo) error {
-	fmt.Fprintln(out, "\nSimulated (macro blocks through operators and queues; rates that are ours are listed in docs/tenstorrent.md)")
+func printEpochs(out io.Writer, list []epochInfo, change float64) error {
+	fmt.Fprintln(out, "\nSimulated: macro blocks through operators and queues ('perfsim machine show' lists what is assumed)")
 	t := columns{left: 1}
 	t.add("epoch", "samples", "time", "first sample", "per sample", "core time used", "waiting for buffers", "bottleneck", "")
 	total, samples := uint64(0), 0
@@ -114,7 +130,8 @@ func printEpochs(out io.Writer, list []epochInfo) error {
 		return err
 	}
 	if len(list) > 1 && total > 0 {
-		fmt.Fprintf(out, "  all epochs one after the other: %s for %d samples, %.1f samples a second\n", nanos(total), samples, float64(samples)*1e9/float64(total))
+		total += uint64(change * float64(len(list)))
+		fmt.Fprintf(out, "  all epochs one after the other, %s for each change: %s for %d samples, %.1f samples a second\n", nanos(uint64(change)), nanos(total), samples, float64(samples)*1e9/float64(total))
 	}
 	for i := range list {
 		if list[i].Relaxed > 0 {
