@@ -70,6 +70,12 @@ func Run(ctx context.Context, w *components.World, opt Options) ([]Block, error)
 		say(fmt.Sprintf("policy %d incompatible with Inf1", opt.Policy))
 		opt.Policy = Greedy
 	}
+	if w.Module.Syncs.Op.Len() > 0 && opt.Policy != Keep {
+		// What a semaphore is waited to reach counts instructions in their order.
+		w.Module.Note("order-fixed", "the module has semaphore waits, which hold for its program order only: it is not scheduled", 1)
+		say("semaphores are allocated: program order is kept")
+		opt.Policy = Keep
+	}
 	say("Start PosT ScheD")
 	if opt.Policy == TimeAware {
 		say("Time-aware hwm post-sched")

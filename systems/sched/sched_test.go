@@ -396,6 +396,17 @@ func TestDowngradeAndLog(t *testing.T) {
 	if len(log) != 4 || log[0] != "policy 3 incompatible with Inf1" || log[1] != "Start PosT ScheD" || log[3] != "Done  PosT ScheD" {
 		t.Errorf("log %q", log)
 	}
+	// A module with semaphores keeps its order.
+	for range m.Instr.Len() {
+		m.Syncs.EndRow()
+	}
+	m.Syncs.Add(components.WaitGE, 'S', 1, 1, 0)
+	m.Syncs.Offsets.Set(m.Instr.Len(), 1)
+	w.Module = m
+	blocks, err := Run(context.Background(), w, Options{Policy: Greedy})
+	if err != nil || !blocks[0].Kept || w.Module != m || m.Notes[0].Code != "order-fixed" {
+		t.Errorf("%+v, %v, notes %v", blocks, err, m.Notes)
+	}
 	if _, err := Run(context.Background(), w, Options{Policy: 7}); err == nil {
 		t.Error("policy 7 was taken")
 	}
