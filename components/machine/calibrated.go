@@ -83,8 +83,8 @@ func (c *Calibrated) check() error {
 		if bad(k.Value) || math.IsNaN(k.Spread) {
 			return fmt.Errorf("constants.%s is %v, not between 0 and %g", name, k.Value, most)
 		}
-		if k.Mark == "" {
-			return fmt.Errorf("constants.%s: %w", name, errNoMark)
+		if err := checkMark(k.Mark); err != nil {
+			return fmt.Errorf("constants.%s: %w", name, err)
 		}
 	}
 	for _, name := range c.OpNames() {
@@ -94,11 +94,21 @@ func (c *Calibrated) check() error {
 				return fmt.Errorf("ops.%s has %v, not between 0 and %g", name, v, most)
 			}
 		}
-		if o.Mark == "" {
-			return fmt.Errorf("ops.%s: %w", name, errNoMark)
+		if err := checkMark(o.Mark); err != nil {
+			return fmt.Errorf("ops.%s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+func checkMark(mark string) error {
+	switch mark {
+	case MarkFitted, MarkDocumented, MarkScaled, MarkOurs:
+		return nil
+	case "":
+		return errNoMark
+	}
+	return fmt.Errorf("mark %q is not FITTED, DOCUMENTED, SCALED or OURS", mark)
 }
 
 var errNoMark = errors.New("mark is missing: FITTED, DOCUMENTED, SCALED or OURS")
