@@ -10,6 +10,8 @@ import (
 
 	"perfsim/bench/models"
 	"perfsim/bench/record"
+	"perfsim/components/machine"
+	"perfsim/io/hlo"
 	"perfsim/systems/lower"
 )
 
@@ -84,6 +86,32 @@ func TestEveryModelOnTrn2(t *testing.T) {
 			if out.Instructions() == 0 || out.BatchNS <= 0 {
 				t.Errorf("%s %s: %d instructions in %v ns", f.Name, c, out.Instructions(), out.BatchNS)
 			}
+		}
+	}
+}
+
+// A graph that went through HLO text takes as long as one that did not.
+func TestThroughHLOText(t *testing.T) {
+	for _, c := range [][2]string{{"mobilenetv2", "96"}, {"bert", "tiny"}, {"yolo_v5", "s"}} {
+		o := options(c[0], c[1], "trn2")
+		o.Microbatch = 2
+		out := run(t, o)
+		back, err := hlo.ReadText("text", hlo.AppendText(nil, out.Model.Phases[0].Graph))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := machine.Load("trn2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, ph := models.Phase{Name: "forward", Graph: back[0], Runs: 1}, Phase{}
+		simulate, err := (&Outcome{}).onEngines(context.Background(), func() Options { o.Progress = func(string, int64, int64) {}; return o }(), &target{core: m}, &p, &ph)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns, n, err := simulate()
+		if err != nil || ns != out.Phases[0].NS || n != out.Phases[0].Instructions {
+			t.Errorf("%s %s: %d ns and %d instructions (%v), without the text %d and %d", c[0], c[1], ns, n, err, out.Phases[0].NS, out.Phases[0].Instructions)
 		}
 	}
 }
