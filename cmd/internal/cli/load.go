@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/components/machine/grid"
 	"perfsim/io/format"
 	"perfsim/io/formats"
 	"perfsim/systems/cost"
@@ -109,7 +111,7 @@ func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p 
 // machineFor returns the machine to simulate on.
 func (f *inputFlags) machineFor(m *components.Module) (*machine.Machine, error) {
 	if f.machine != "" {
-		return machine.Load(f.machine)
+		return loadMachine(f.machine)
 	}
 	if m.Arch != "" {
 		mach, err := machine.Load(m.Arch)
@@ -119,6 +121,15 @@ func (f *inputFlags) machineFor(m *components.Module) (*machine.Machine, error) 
 		return nil, fmt.Errorf("the input is for %q: %w; --machine names another", m.Arch, err)
 	}
 	return machine.Load("trn2")
+}
+
+// loadMachine loads a machine that runs engine instructions. Grids of cores
+// do not: their models run by way of the bench command.
+func loadMachine(name string) (*machine.Machine, error) {
+	if slices.Contains(grid.Names(), name) {
+		return nil, fmt.Errorf("%s is a grid of cores and has no engine instructions; 'perfsim bench --machine %s' runs models on it", name, name)
+	}
+	return machine.Load(name)
 }
 
 // configure returns the world's configuration for a module.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/components/machine"
 	"perfsim/systems/lower"
 )
 
@@ -83,7 +82,7 @@ func (f *inputFlags) lower(ctx context.Context, graphs []*components.Graph, inpu
 	if name == "" {
 		name = "trn2"
 	}
-	mach, err := machine.Load(name)
+	mach, err := loadMachine(name)
 	if err != nil {
 		return nil, err
 	}
