@@ -335,7 +335,7 @@ func TestTiles(t *testing.T) {
 		{Tile{Return: TileOnMath}, "Warning: MATH core does not support TileSlice printing, omitting print...\n"},
 		{Tile{Return: TileOnEthernet}, "Warning: Ethernet core does not support TileSlice printing, omitting print...\n"},
 		{Tile{Return: TileBadIndex}, "Warning: TileSlice printing failed with unknown return code 3, omitting print...\n"},
-		{Tile{Range: Range{0, 2, 0, 0, 2, 1}, Return: TileOK}, "[{{0 0 0 0} 0 tile slice with a step of 0}]"},
+		{Tile{Range: Range{0, 2, 0, 0, 2, 1}, Return: TileOK}, "[{{0 0 0 0 } 0 tile slice with a step of 0}]"},
 	} {
 		if got := print(DialectCurrent, 0, tc.tile); got != tc.want {
 			t.Errorf("%+v: %q, want %q", tc.tile, got, tc.want)

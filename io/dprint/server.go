@@ -16,6 +16,8 @@ type Key struct {
 	Device int
 	X, Y   int
 	Risc   int // 0 BRISC, 1 NCRISC, 2..4 TRISC 0..2 (unpack, math, pack), 5 ERISC
+	// Name replaces the name of a processor that is none of these.
+	Name string
 }
 
 // RiscNames are the short names in line prefixes.
@@ -25,6 +27,9 @@ var RiscNames = [...]string{"BR", "NC", "TR0", "TR1", "TR2", "ER"}
 var fileNames = [...]string{"BRISC", "NCRISC", "TRISC0", "TRISC1", "TRISC2", "ERISC"}
 
 func (k Key) riscName(names []string) string {
+	if k.Name != "" {
+		return k.Name
+	}
 	if k.Risc >= 0 && k.Risc < len(names) {
 		return names[k.Risc]
 	}

@@ -27,15 +27,16 @@ func pair(l *components.DeviceLog, spare []uint32) {
 	n := len(l.Lanes)
 	type result struct{ badStart, badEnd []uint32 }
 	res := make([]result, n)
-	fw := make([]bool, len(l.Keys))
+	fw, kernel := make([]bool, len(l.Keys)), make([]bool, len(l.Keys))
 	for i := range l.Keys {
 		fw[i] = hasSuffix(l.Keys[i].Name, "-FW")
+		kernel[i] = hasSuffix(l.Keys[i].Name, "-KERNEL")
 	}
 	counts := make([]uint32, n)
 	// Pass 1 counts the zones of each lane, pass 2 writes them in place, so
 	// that the columns are allocated once.
 	parallel(n, func(lane int) {
-		p := pairer{l: l, fw: fw}
+		p := pairer{l: l, fw: fw, kernel: kernel}
 		p.lane(int(l.LaneOff[lane]), int(l.LaneOff[lane+1]))
 		counts[lane] = uint32(p.zones)
 	})
@@ -60,7 +61,7 @@ func pair(l *components.DeviceLog, spare []uint32) {
 		}
 		ends = ends[:hi-lo]
 		clear(ends)
-		p := pairer{l: l, fw: fw, from: lo, endOf: ends}
+		p := pairer{l: l, fw: fw, kernel: kernel, from: lo, endOf: ends}
 		p.lane(lo, hi)
 		p.write(z, int(z.LaneOff[lane]))
 		pool.Put(ends) //nolint:staticcheck // a slice header a lane is nothing beside the lane
@@ -91,13 +92,14 @@ func pair(l *components.DeviceLog, spare []uint32) {
 
 // pairer walks one lane.
 type pairer struct {
-	l     *components.DeviceLog
-	fw    []bool   // key is a firmware zone
-	from  int      // first row of the lane
-	endOf []uint32 // row of the end + 1, by row of the start from the first on; nil when counting
-	zones int
-	stack []uint32 // marker rows of open starts
-	group []uint32 // rows of one time, waiting
+	l      *components.DeviceLog
+	fw     []bool   // key is a firmware zone
+	kernel []bool   // key is a kernel zone
+	from   int      // first row of the lane
+	endOf  []uint32 // row of the end + 1, by row of the start from the first on; nil when counting
+	zones  int
+	stack  []uint32 // marker rows of open starts
+	group  []uint32 // rows of one time, waiting
 
 	badStart, badEnd []uint32
 }
@@ -130,7 +132,8 @@ func (p *pairer) lane(lo, hi int) {
 }
 
 // ties takes rows of one time: an end that closes the innermost zone first,
-// else the first row left that is not an end, else the first end.
+// else a firmware start, a kernel start, the first row left that is not an
+// end, else the first end.
 func (p *pairer) ties(lo, hi int) {
 	l := p.l
 	p.group = p.group[:0]
@@ -149,10 +152,20 @@ func (p *pairer) ties(lo, hi int) {
 			}
 		}
 		if pick < 0 {
+			best := 3
 			for i, m := range p.group {
-				if l.Type(int(m)) != components.MarkerEnd {
-					pick = i
-					break
+				d := &l.Defs[l.Def[m]]
+				rank := 2
+				switch {
+				case d.Type == components.MarkerEnd:
+					continue
+				case p.fw[d.Key]:
+					rank = 0
+				case p.kernel[d.Key]:
+					rank = 1
+				}
+				if rank < best {
+					best, pick = rank, i
 				}
 			}
 		}

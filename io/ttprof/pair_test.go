@@ -164,6 +164,10 @@ func TestPairFaults(t *testing.T) {
 		{"recursion", []Row{mk("a", s, 1, 1), mk("a", s, 2, 1), mk("a", e, 3, 1), mk("a", e, 5, 1)}, []string{"a 1+4 0", "a 2+1 1"}, [2]int{0, 0}},
 		{"zero length", []Row{mk("a", s, 4, 1), mk("a", e, 4, 1)}, []string{"a 4+0 0"}, [2]int{0, 0}},
 		{"outer end first at one time", []Row{mk("o", s, 1, 1), mk("i", s, 2, 1), mk("o", e, 9, 1), mk("i", e, 9, 1)}, []string{"o 1+8 0", "i 2+7 1"}, [2]int{0, 0}},
+		// Paired as if in their order; which of zones of one extent is inside
+		// the other is the order of the rows.
+		{"firmware and kernel first at one time", []Row{mk("a", s, 1, 1), mk("BRISC-KERNEL", s, 1, 1), mk("BRISC-FW", s, 1, 1), mk("BRISC-FW", e, 9, 1), mk("a", e, 9, 1), mk("BRISC-KERNEL", e, 9, 1)},
+			[]string{"a 1+8 0", "BRISC-KERNEL 1+8 1", "BRISC-FW 1+8 2"}, [2]int{0, 0}},
 		{"back to back at one time", []Row{mk("a", s, 1, 1), mk("a", s, 4, 1), mk("a", e, 4, 1), mk("a", e, 8, 1)}, []string{"a 1+3 0", "a 4+4 0"}, [2]int{0, 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

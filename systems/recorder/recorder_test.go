@@ -186,7 +186,11 @@ func TestAgainstModel(t *testing.T) {
 			s := fmt.Sprint(d.Type, " ", k.ID, " ", l.Time[row])
 			if d.Type > components.MarkerEnd {
 				// V6 has no text for data markers; the id tells.
-				s = fmt.Sprint("TS_DATA 9999 ", l.Time[row], " ", l.Data[row])
+				v := uint64(0)
+				if l.Data != nil {
+					v = l.Data[row]
+				}
+				s = fmt.Sprint("TS_DATA 9999 ", l.Time[row], " ", v)
 			}
 			got = append(got, s)
 		}

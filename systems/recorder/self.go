@@ -93,7 +93,7 @@ func (s *Self) WriteLog(w io.Writer) error {
 		lane := func(*ttprof.RawRun) components.ZoneLane {
 			return components.ZoneLane{X: int32(l.core.Control[NocX]), Y: int32(l.core.Control[NocY]), Risc: l.name}
 		}
-		if err := ttprof.RawRows(runs, ttprof.LayoutClassic, src, true, lane, out.Write); err != nil {
+		if err := writeSorted(runs, src, lane, out); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,8 @@ func Intervals(l *components.DeviceLog, t *Topology, ls *Launches) []Interval {
 	for _, lane := range t.ByDevice[ls.Device] {
 		cur := ls.cursor()
 		risc := l.Lanes[lane].Risc
-		controller := risc == "BRISC" || risc == "ERISC"
+		core := &t.Cores[t.CoreOf[lane]]
+		controller := risc == "BRISC" || risc == "ERISC" || core.Fallback && core.Controller == lane
 		for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
 			def := &l.Defs[l.Def[row]]
 			if def.Type > components.MarkerEnd || !fw[def.Key] {

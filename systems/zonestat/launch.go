@@ -33,13 +33,14 @@ const (
 
 // Diagnostics of launches.
 const (
-	DiagNoLaunch    = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be told
-	DiagRestart     = "firmware-restart"     // a core starts its firmware again without an end
-	DiagOrphanFWEnd = "firmware-orphan-end"  // a firmware end on a core that had not started
-	DiagOpenLaunch  = "launch-open"          // a launch without the firmware end of some core
-	DiagCoreSkew    = "firmware-start-skew"  // cores of a launch start more than 1000 cycles apart
-	DiagVendorFails = "vendor-script-fails"  // the vendor's script raises an assertion on this log
-	DiagTriscNames  = "trisc-zones-unmapped" // TRISC_n-KERNEL names, which the vendor's analyses do not look for
+	DiagNoController = "controller-missing"   // cores without BRISC or ERISC: launches from their first processor
+	DiagNoLaunch     = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be told
+	DiagRestart      = "firmware-restart"     // a core starts its firmware again without an end
+	DiagOrphanFWEnd  = "firmware-orphan-end"  // a firmware end on a core that had not started
+	DiagOpenLaunch   = "launch-open"          // a launch without the firmware end of some core
+	DiagCoreSkew     = "firmware-start-skew"  // cores of a launch start more than 1000 cycles apart
+	DiagVendorFails  = "vendor-script-fails"  // the vendor's script raises an assertion on this log
+	DiagTriscNames   = "trisc-zones-unmapped" // TRISC_n-KERNEL names, which the vendor's analyses do not look for
 )
 
 // skewLimit is the spread of firmware starts, in cycles, above which the
@@ -93,7 +94,8 @@ type Core struct {
 	Device     int // index into Topology.Devices
 	X, Y       int32
 	Lanes      []int // by first appearance
-	Controller int   // lane of BRISC or ERISC, -1 without
+	Controller int   // lane whose firmware zone is the launch: BRISC or ERISC, else the first lane with one, -1 without
+	Fallback   bool  // the controller is neither BRISC nor ERISC: the vendor sees no launch
 }
 
 // Name gives "x,y".
@@ -125,6 +127,24 @@ func NewTopology(l *components.DeviceLog) *Topology {
 		core.Lanes = append(core.Lanes, i)
 		if (ln.Risc == "BRISC" || ln.Risc == "ERISC") && core.Controller < 0 {
 			core.Controller = i
+		}
+	}
+	fw := make([]bool, len(l.Defs))
+	for i := range l.Defs {
+		fw[i] = l.Defs[i].Type == components.MarkerStart && strings.HasSuffix(l.Keys[l.Defs[i].Key].Name, "-FW")
+	}
+	for c := range t.Cores {
+		core := &t.Cores[c]
+		for _, lane := range core.Lanes {
+			if core.Controller >= 0 {
+				break
+			}
+			for m := l.LaneOff[lane]; m < l.LaneOff[lane+1]; m++ {
+				if fw[l.Def[m]] {
+					core.Controller, core.Fallback = lane, true
+					break
+				}
+			}
 		}
 	}
 	rank := uint32(0)
@@ -204,7 +224,8 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 	waiting := map[groupCore]bool{}
 	for _, lane := range t.ByDevice[d] {
 		risc := l.Lanes[lane].Risc
-		controller := risc == "BRISC" || risc == "ERISC"
+		core := &t.Cores[t.CoreOf[lane]]
+		controller := risc == "BRISC" || risc == "ERISC" || rule == ByRun && core.Fallback && core.Controller == lane
 		fw := risc + "-FW"
 		lastRun, g := ^uint32(0), -1
 		for m := int(l.LaneOff[lane]); m < int(l.LaneOff[lane+1]); m++ {
@@ -226,7 +247,10 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 				continue
 			}
 			def := &l.Defs[l.Def[m]]
-			if def.Type > components.MarkerEnd || l.Keys[def.Key].Name != fw {
+			if def.Type > components.MarkerEnd {
+				continue
+			}
+			if n := l.Keys[def.Key].Name; n != fw && !(core.Fallback && strings.HasSuffix(n, "-FW")) {
 				continue
 			}
 			events[g] = append(events[g], event{p, t.CoreOf[lane], def.Type == components.MarkerStart, run})

@@ -195,11 +195,17 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 	p.Topo = NewTopology(l)
 	p.Cores = len(p.Topo.Cores)
 	diags := l.Diags
+	for c := range p.Topo.Cores {
+		if core := &p.Topo.Cores[c]; core.Fallback {
+			diags.Add(DiagNoController, 1, l.Line(int(l.LaneOff[core.Controller])), fmt.Sprintf("device %d core %s has no marker of BRISC or ERISC; its launches are taken from %s",
+				p.Topo.Devices[core.Device], core.Name(), l.Lanes[core.Controller].Risc))
+		}
+	}
 	for d := range p.Topo.Devices {
 		ls := FindLaunches(l, p.Topo, d, ByRun, &diags)
 		p.Launches = append(p.Launches, ls)
 		if len(ls.List) == 0 {
-			diags.Add(DiagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware start of BRISC or ERISC", p.Topo.Devices[d]))
+			diags.Add(DiagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware zone", p.Topo.Devices[d]))
 		}
 	}
 	p.devices(l, o, &diags)
