@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -66,8 +67,9 @@ func (p *profile) data(out map[opKey]*opSamples) {
 // opFit is one operation's fitted cost in cycles and ns.
 type opFit struct {
 	per, base, latency, spacing float64
-	n                           int
-	spreadNS                    float64
+	n, nLatency                 int
+	spreadNS, spreadLatency     float64
+	bases, latencies            [2]float64 // least and most of the measurements
 }
 
 // fitOps turns measurements into entries of the description and returns their
@@ -101,6 +103,7 @@ func fitOps(all map[opKey]*opSamples, mach *machine.Machine) []Item {
 	var items []Item
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		op := mach.Calibrated.Ops[name]
+		was := op
 		if op.PerElem == 0 {
 			op.PerElem = 1
 		}
@@ -143,14 +146,15 @@ func fitOps(all map[opKey]*opSamples, mach *machine.Machine) []Item {
 			if !ok {
 				continue
 			}
-			where := ""
+			where, base, late := "", was.Base, was.LatencyNs
 			if in {
-				where = ".psum"
+				where, base, late = ".psum", cmp.Or(was.BasePSUM, base), cmp.Or(was.LatencyPSUM, late)
 			}
-			o := all[opKey{name, in}]
 			items = append(items,
-				Item{Name: "op." + name + where + ".base_cycles", Value: f.base, N: len(o.interval), Spread: round(f.spreadNS / cycle(name)), Min: f.base, Max: f.base, How: "median"},
-				Item{Name: "op." + name + where + ".latency_ns", Value: f.latency, N: len(o.alone), Spread: round(f.spreadNS), Min: f.latency, Max: f.latency, How: "median"})
+				Item{Name: "op." + name + where + ".base_cycles", Was: base, Value: f.base, N: f.n, Spread: round(f.spreadNS / cycle(name)),
+					Min: f.bases[0], Max: f.bases[1], How: "median"},
+				Item{Name: "op." + name + where + ".latency_ns", Was: late, Value: f.latency, N: f.nLatency, Spread: round(f.spreadLatency),
+					Min: f.latencies[0], Max: f.latencies[1], How: "median"})
 		}
 	}
 	return items
@@ -202,21 +206,26 @@ func fitOp(o *opSamples, per, cycle, lat float64, mark string) (opFit, bool) {
 	case len(base) > 0:
 		f.base = median(slices.Clone(base))
 		f.n, f.spreadNS = len(base), mad(base, f.base)*cycle
+		f.bases[0], f.bases[1] = bounds(base)
 	case len(o.alone) > 0 && !math.IsNaN(lat):
 		b := rest(o.aloneN, o.alone)
 		f.base = median(slices.Clone(b)) - lat/cycle
 		f.n, f.spreadNS = len(b), mad(b, f.base+lat/cycle)*cycle
+		f.bases[0], f.bases[1] = bounds(b)
+		f.bases[0], f.bases[1] = f.bases[0]-lat/cycle, f.bases[1]-lat/cycle
 	default:
 		return f, false
 	}
 	f.base = round(f.base)
-	f.latency = lat
+	f.latency, f.latencies = lat, [2]float64{lat, lat}
 	if len(o.alone) > 0 {
 		var l []float64
 		for i := range o.alone {
 			l = append(l, o.alone[i]-(f.per*o.aloneN[i]+f.base)*cycle)
 		}
 		f.latency = median(l)
+		f.nLatency, f.spreadLatency = len(l), mad(l, f.latency)
+		f.latencies[0], f.latencies[1] = bounds(l)
 	}
 	if math.IsNaN(f.latency) || f.latency < 0 || f.base < 0 {
 		return f, false

@@ -214,26 +214,50 @@ func (p *program) tables(mach *machine.Machine) {
 	}
 	names = append(names, WideLoad)
 	p.classes, p.wideClass = len(names), uint8(len(names)-1)
+	byName[WideLoad] = p.wideClass
 	for _, e := range engines {
+		k := &p.c.Engine[e]
+		control := slices.Repeat([]float64{k.Chain}, len(names))
+		gap := slices.Repeat([]float64{k.Gap}, len(names)*len(names))
+		prefix := "seq." + e.String() + "."
+		for name, v := range mach.Calibrated.Constants {
+			what, ok := strings.CutPrefix(name, prefix)
+			if !ok {
+				continue
+			}
+			if what, ok = strings.CutSuffix(what, "_ns"); !ok {
+				continue
+			}
+			if pair, ok := strings.CutPrefix(what, "gap."); ok {
+				if a, b, ok := gapClasses(byName, pair); ok {
+					gap[int(a)*len(names)+int(b)] = v.Value
+				}
+			} else if c, ok := byName[what]; ok {
+				control[c] = v.Value
+			}
+		}
+		p.gap[e] = gap
 		p.control[e] = make([]float64, n)
 		for op := range n {
-			v, ok := mach.Calibrated.Constant("seq." + e.String() + "." + names[p.class[op]] + "_ns")
-			if !ok {
-				v = p.c.Engine[e].Chain
-			}
-			p.control[e][op] = v
-		}
-		p.gap[e] = make([]float64, len(names)*len(names))
-		for a, prev := range names {
-			for b, next := range names {
-				v, ok := mach.Calibrated.Constant("seq." + e.String() + ".gap." + prev + "." + next + "_ns")
-				if !ok {
-					v = p.c.Engine[e].Gap
-				}
-				p.gap[e][a*len(names)+b] = v
-			}
+			p.control[e][op] = control[p.class[op]]
 		}
 	}
+}
+
+// gapClasses takes the name of a pair of classes apart, which are joined by a
+// dot and may have dots in them.
+func gapClasses(byName map[string]uint8, pair string) (before, after uint8, ok bool) {
+	for i := range len(pair) {
+		if pair[i] != '.' {
+			continue
+		}
+		a, okA := byName[pair[:i]]
+		b, okB := byName[pair[i+1:]]
+		if okA && okB {
+			return a, b, true
+		}
+	}
+	return 0, 0, false
 }
 
 // gapAfter is the time from the end of instruction i on its sequencer to the
