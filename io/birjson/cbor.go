@@ -60,6 +60,9 @@ type cborLevel struct {
 
 type cborMark struct{ text, input int64 }
 
+// maxMarks bounds the marks kept; far more maps than a window of text holds.
+const maxMarks = 1 << 20
+
 func newCBORReader(r io.Reader) *cborReader {
 	return &cborReader{in: bufio.NewReaderSize(r, windowSize)}
 }
@@ -187,6 +190,9 @@ func (c *cborReader) item() error {
 			return c.fail("nested more than %d levels deep", maxNesting)
 		}
 		if major == cborMap {
+			if len(c.marks) >= maxMarks { // something large is being skipped
+				c.marks = append(c.marks[:0], c.marks[maxMarks/2:]...)
+			}
 			c.marks = append(c.marks, cborMark{c.done + int64(len(c.out)), at})
 			c.out = append(c.out, '{')
 		} else {
