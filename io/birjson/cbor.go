@@ -257,6 +257,17 @@ func (c *cborReader) pop() error {
 }
 
 func (c *cborReader) string(major byte, indefinite bool, n uint64) error {
+	if major == cborText && !indefinite && n <= windowSize/2 {
+		// The usual case: the whole text is in the buffer or can be.
+		b, err := c.in.Peek(int(n))
+		if err == nil {
+			c.out = appendString(c.out, b)
+			c.in.Discard(int(n))
+			c.off += int64(n)
+			c.after()
+			return nil
+		}
+	}
 	var b []byte
 	add := func(n uint64) error {
 		if n > maxElement || len(b)+int(n) > maxElement {
