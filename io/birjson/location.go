@@ -18,11 +18,10 @@ const (
 
 // alloc is one parsed allocation: a logical tensor or a register.
 type alloc struct {
-	at     place
-	name   span
-	kind   uint8
-	locs   rng
-	hidden int // things of it that the module does not keep
+	at   place
+	name span
+	kind uint8
+	locs rng
 }
 
 // location is one parsed placement.

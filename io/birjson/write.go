@@ -54,7 +54,6 @@ type encoder struct {
 	opTexts [3][]*fastjson.Value
 	isJSON  bool
 	scratch []byte
-	kinds   [components.OperandSymbolicImmediate + 1]string
 	locEnd  []uint32 // by function: end of its rows of the location table
 }
 

@@ -12,7 +12,6 @@ type slow struct {
 	m     *components.Module
 	list  []access
 	space []space
-	first uint32
 
 	edges   map[[2]uint32]components.EdgeKind
 	carried map[[2]uint32]components.EdgeKind
