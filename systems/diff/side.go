@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"slices"
+
 	"perfsim/components"
 )
 
@@ -15,13 +17,22 @@ type Side struct {
 }
 
 // Measured is the timeline the input brought. The module must have measured
-// times.
+// times; rows without any, where others have some, are left out.
 func Measured(m *components.Module) *Side {
 	n := m.Instr.Len()
 	s := &Side{Name: "measured", Module: m, Start: make([]float64, n), End: make([]float64, n)}
 	for i, t := range m.Instr.MeasuredStart.Slice() {
 		s.Start[i] = float64(t)
 		s.End[i] = float64(t) + float64(m.Instr.MeasuredDur.At(i))
+	}
+	flags := m.Instr.Flags.Slice()
+	measured := func(f components.Flags) bool { return f&components.FlagMeasured != 0 }
+	if slices.ContainsFunc(flags, measured) {
+		for i, f := range flags {
+			if !measured(f) {
+				s.leave(i)
+			}
+		}
 	}
 	return s
 }
@@ -42,17 +53,17 @@ func Predicted(w *components.World, name string, run components.Run) *Side {
 	m := w.Module
 	n := m.Instr.Len()
 	s := &Side{Name: name, Module: m, Start: make([]float64, n), End: make([]float64, n)}
+	latency := make(map[int]float64, len(w.Blocks))
+	for _, r := range w.Blocks {
+		latency[r.Block] = float64(r.Latency[run])
+	}
 	at := 0.0
 	for _, b := range m.TopBlocks() {
 		for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
 			start, end := w.Events.Span(m, components.InstrID(i), run)
 			s.Start[i], s.End[i] = at+float64(start), at+float64(end)
 		}
-		for _, r := range w.Blocks {
-			if r.Block == b {
-				at += float64(r.Latency[run])
-			}
-		}
+		at += latency[b]
 	}
 	s.skipLoops()
 	return s
@@ -61,15 +72,17 @@ func Predicted(w *components.World, name string, run components.Run) *Side {
 func (s *Side) skipLoops() {
 	for i, f := range s.Module.Instr.Flags.Slice() {
 		if f&components.FlagLoop != 0 {
-			if s.placed == nil {
-				s.placed = make([]bool, len(s.Start))
-				for k := range s.placed {
-					s.placed[k] = true
-				}
-			}
-			s.placed[i] = false
+			s.leave(i)
 		}
 	}
+}
+
+// leave takes row i out of the timeline.
+func (s *Side) leave(i int) {
+	if s.placed == nil {
+		s.placed = slices.Repeat([]bool{true}, len(s.Start))
+	}
+	s.placed[i] = false
 }
 
 func (s *Side) has(i int) bool { return s.placed == nil || s.placed[i] }
