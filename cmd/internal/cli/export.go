@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/io/catapult"
+	"perfsim/io/csvtable"
+	"perfsim/io/format"
+	"perfsim/io/formats"
+	"perfsim/io/parquetout"
+	"perfsim/io/perfetto"
+	"perfsim/systems/timeline"
+)
+
+// exportFormats are the formats of export, with the endings that name them.
+var exportFormats = []struct{ name, suffix, title string }{
+	{"perfetto", ".pftrace", "Perfetto protobuf trace: ui.perfetto.dev, trace_processor"},
+	{"perfetto", ".perfetto-trace", ""},
+	{"chrome", ".json", "Chrome trace in object form, µs with three decimals"},
+	{"parquet", ".parquet", "one table, or a folder of tables: DuckDB, pandas, Polars, Spark"},
+	{"csv", ".csv", "the same tables as CSV"},
+}
+
+func newExportCommand() *cobra.Command {
+	var in inputFlags
+	var o exportFlags
+	var b strings.Builder
+	for _, f := range exportFormats {
+		if f.title != "" {
+			fmt.Fprintf(&b, "\n  %-9s %-10s %s", f.name, f.suffix, f.title)
+		}
+	}
+	c := &cobra.Command{
+		Use:   "export [flags] INPUT OUTPUT",
+		Short: "Predict and write the timeline for viewers and databases",
+		Long: `export predicts INPUT and writes its timeline: events with what held them,
+dependencies, counters (engines busy, memory in use, bytes moved) and figures.
+The ending of OUTPUT names the format, a further .gz or .zst compresses:
+` + b.String() + `
+
+A name without an ending, or one that ends in /, is a folder: it gets every
+table as a Parquet file (with --to csv as CSV). A .parquet or .csv file gets
+one table, the slices, or the one that --table names. --names neuron writes
+the tables under the names of the Neuron profiler's files.`,
+		Example: `  perfsim export module.bir.json module.pftrace
+  perfsim export profile.json.gz tables/
+  perfsim export --table dependency profile.json.gz deps.parquet
+  perfsim export --measured --run-b profile.json.gz both.pftrace
+  perfsim export module.bir.json trace.json.gz`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(); err != nil {
+				return err
+			}
+			if err := o.choose(args[1]); err != nil {
+				return err
+			}
+			p := newProgress(c.ErrOrStderr(), in.quiet)
+			defer p.close()
+			ctx := c.Context()
+			w, err := in.predict(ctx, c, args[0], p)
+			if err != nil {
+				return err
+			}
+			block, err := findBlock(w.Module, o.block)
+			if err != nil {
+				return err
+			}
+			p.start("attribution", -1, false)
+			t, err := timeline.Make(ctx, w, timeline.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: true})
+			if err != nil {
+				return err
+			}
+			written, err := o.write(ctx, c.OutOrStdout(), args[1], t, in.jobs, p)
+			p.close()
+			if err != nil || args[1] == "-" {
+				return err
+			}
+			if o.json {
+				return writeJSON(c.OutOrStdout(), struct {
+					Input  string         `json:"input"`
+					Format string         `json:"format"`
+					Files  []exportedFile `json:"files"`
+				}{args[0], o.format, written})
+			}
+			for _, f := range written {
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s%s\n", f.Path, humanize.IBytes(uint64(f.Bytes)), f.note()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	in.add(c)
+	fl := c.Flags()
+	fl.StringVar(&o.to, "to", "", "format instead of going by the ending: perfetto, chrome, parquet, csv")
+	fl.StringVar(&o.table, "table", "", "table of a .parquet or .csv file: slice, dependency, track, counter, metric, warning, schema_fields")
+	fl.StringVar(&o.names, "names", parquetout.Perfetto, "names of Parquet tables and columns: perfetto or neuron")
+	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
+	fl.BoolVar(&o.runB, "run-b", false, "the run without anti-dependencies beside the other, as a process of its own")
+	fl.BoolVar(&o.measured, "measured", false, "the measured times beside the predicted ones")
+	fl.BoolVar(&o.noFlows, "no-flows", false, "leave the dependency arrows of trace files out")
+	fl.BoolVar(&o.json, "json", false, "print one JSON object about what was written")
+	return c
+}
+
+type exportFlags struct {
+	to, table, names, block       string
+	runB, measured, noFlows, json bool
+	format                        string
+	folder                        bool
+}
+
+// exportedFile is one file that was written.
+type exportedFile struct {
+	Path   string `json:"path"`
+	Table  string `json:"table,omitempty"`
+	Bytes  int64  `json:"bytes"`
+	Slices int64  `json:"slices,omitempty"`
+	Flows  int64  `json:"flows,omitempty"`
+	// Unshown counts the dependencies that the format has no arrow for.
+	Unshown  int64 `json:"flows_not_shown,omitempty"`
+	Counters int64 `json:"counter_values,omitempty"`
+}
+
+func (f exportedFile) note() string {
+	if f.Slices == 0 {
+		return ""
+	}
+	s := fmt.Sprintf(", %s events, %s dependencies", comma(uint64(f.Slices)), comma(uint64(f.Flows)))
+	if f.Unshown > 0 {
+		s += fmt.Sprintf(" (%s more cannot be drawn)", comma(uint64(f.Unshown)))
+	}
+	return s
+}
+
+// choose finds the format and what OUTPUT is.
+func (o *exportFlags) choose(output string) error {
+	base := strings.TrimSuffix(strings.TrimSuffix(output, ".gz"), ".zst")
+	o.format = o.to
+	if o.format == "" {
+		for _, f := range exportFormats {
+			if strings.HasSuffix(base, f.suffix) {
+				o.format = f.name
+			}
+		}
+	}
+	if st, err := os.Stat(output); err == nil && st.IsDir() || strings.HasSuffix(output, "/") {
+		o.folder = true
+	}
+	if (o.format == "" || o.format == "parquet" || o.format == "csv") && output != "-" && filepath.Ext(base) == "" {
+		o.folder = true
+	}
+	if o.folder && o.format == "" {
+		o.format = "parquet"
+	}
+	switch o.format {
+	case "":
+		return usagef("%s: the ending names no format (.pftrace, .json, .parquet, .csv, or a folder); --to names one", output)
+	case "perfetto", "chrome":
+		if o.folder {
+			return usagef("%s is a folder; %s writes one file", output, o.format)
+		}
+		if o.table != "" {
+			return usagef("--table is for .parquet and .csv files")
+		}
+	case "parquet", "csv":
+	default:
+		return usagef("--to %q is not perfetto, chrome, parquet or csv", o.format)
+	}
+	if o.names != parquetout.Perfetto && o.names != parquetout.Neuron {
+		return usagef("--names %q is not perfetto or neuron", o.names)
+	}
+	if o.names == parquetout.Neuron && o.format != "parquet" {
+		return usagef("--names neuron is for Parquet")
+	}
+	if o.folder && o.table != "" {
+		return usagef("%s is a folder, which gets every table; --table is for a file", output)
+	}
+	if o.table == "" && !o.folder {
+		o.table = "slice"
+		if o.names == parquetout.Neuron {
+			o.table = "Instruction"
+		}
+	}
+	return nil
+}
+
+// table is one table in whichever format.
+type table struct {
+	name  string
+	write func(ctx context.Context, w io.Writer) error
+}
+
+func (o *exportFlags) tables(t *components.Timeline) ([]table, error) {
+	var out []table
+	if o.format == "csv" {
+		for _, f := range csvtable.Files(t) {
+			out = append(out, table{f.Table, f.Write})
+		}
+		return out, nil
+	}
+	files, err := parquetout.Files(t, o.names, Version)
+	for _, f := range files {
+		out = append(out, table{f.Table, f.Write})
+	}
+	return out, err
+}
+
+func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, t *components.Timeline, jobs int, p *progress) ([]exportedFile, error) {
+	told := func(n int64) { p.set(n) }
+	p.start("writing", int64(t.World.Module.Instr.Len()*len(t.Processes)), false)
+	one := exportedFile{Path: path}
+	file := func(path string, write func(ctx context.Context, w io.Writer) error) (int64, error) {
+		e := format.Exporter{Module: func(ctx context.Context, w io.Writer, _ *components.Module, _ format.Options) error {
+			return write(ctx, w)
+		}}
+		return formats.Export(ctx, path, stdout, e, t.World.Module, format.Options{Jobs: jobs})
+	}
+	var err error
+	switch o.format {
+	case "perfetto":
+		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
+			s, err := perfetto.Write(ctx, w, t, perfetto.Options{NoFlows: o.noFlows, Progress: told})
+			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unordered, s.Counters
+			return err
+		})
+		return []exportedFile{one}, err
+	case "chrome":
+		about := [][2]string{{"tool", "perfsim"}, {"tool_version", Version}, {"module", t.World.Module.Name}, {"machine", t.World.Machine.Name},
+			{"model", t.World.Config.Model}, {"clock", "simulated"}}
+		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
+			s, err := catapult.WriteObject(ctx, w, t, catapult.ObjectOptions{NoFlows: o.noFlows, About: about, Progress: told})
+			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unshown, s.Counters
+			return err
+		})
+		return []exportedFile{one}, err
+	}
+	tables, err := o.tables(t)
+	if err != nil {
+		return nil, err
+	}
+	if !o.folder {
+		var known []string
+		for _, x := range tables {
+			if x.name == o.table {
+				one.Table = x.name
+				one.Bytes, err = file(path, x.write)
+				return []exportedFile{one}, err
+			}
+			known = append(known, x.name)
+		}
+		return nil, usagef("no table is called %q (%s)", o.table, strings.Join(known, ", "))
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("output folder: %w", err)
+	}
+	var out []exportedFile
+	for _, x := range tables {
+		f := exportedFile{Path: filepath.Join(path, x.name+"."+o.format), Table: x.name}
+		if f.Bytes, err = file(f.Path, x.write); err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}

@@ -1,0 +1,132 @@
+// Package parquetout writes the tables of a timeline as Parquet files, for
+// DuckDB, pandas, Polars and Spark. Pages are of version 1 and compressed with
+// zstd, row groups hold 131,072 rows, and the file's key-value metadata tell
+// the schema version, the tool, the machine and the model.
+package parquetout
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"perfsim/components"
+	"perfsim/io/internal/tracetable"
+)
+
+// rowsPerGroup is the size of a row group: large enough for columns to
+// compress, small enough to be read in parallel.
+const rowsPerGroup = 1 << 17
+
+// batch is how many rows go to the writer at a time.
+const batch = 1024
+
+// Names are the sets of table and column names.
+const (
+	Perfetto = "perfetto" // slice, dependency, track, counter, …
+	Neuron   = "neuron"   // Instruction, Flow, Summary: the Neuron profiler's files
+)
+
+// File is one table with the name of the file that a folder of tables gives
+// it.
+type File struct {
+	Table string
+	Write func(ctx context.Context, w io.Writer) error
+}
+
+// Files returns the tables of a timeline under one set of names.
+func Files(t *components.Timeline, names, version string) ([]File, error) {
+	about := tracetable.About(t, version)
+	switch names {
+	case Perfetto:
+		return []File{file(tracetable.Slices(t), about), file(tracetable.Dependencies(t), about), file(tracetable.Tracks(t), about),
+			file(tracetable.Counters(t), about), file(tracetable.Metrics(t), about), file(tracetable.Warnings(t), about), file(tracetable.Schema(), about)}, nil
+	case Neuron:
+		return []File{file(tracetable.Instructions(t), about), file(tracetable.Flows(t), about), file(tracetable.Summary(t), about),
+			file(rename(tracetable.AboutTable(t, version), "Metadata"), about)}, nil
+	}
+	return nil, fmt.Errorf("names %q are not %s or %s", names, Perfetto, Neuron)
+}
+
+func rename[R any](t tracetable.Table[R], name string) tracetable.Table[R] {
+	t.Name = name
+	return t
+}
+
+// Find returns the table called name.
+func Find(files []File, name string) (File, error) {
+	var known []string
+	for _, f := range files {
+		if f.Table == name {
+			return f, nil
+		}
+		known = append(known, f.Table)
+	}
+	return File{}, fmt.Errorf("no table is called %q (%s)", name, strings.Join(known, ", "))
+}
+
+func file[R any](t tracetable.Table[R], about []tracetable.Metadata) File {
+	return File{t.Name, func(ctx context.Context, w io.Writer) error { return write(ctx, w, t, about) }}
+}
+
+func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R], about []tracetable.Metadata) error {
+	options := []parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.DataPageVersion(1),
+		parquet.CreatedBy("perfsim", version(about), "")}
+	for _, m := range about {
+		options = append(options, parquet.KeyValueMetadata(m.Key, m.Value))
+	}
+	w := parquet.NewGenericWriter[R](out, options...)
+	rows := make([]R, 0, batch)
+	flush := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		_, err := w.Write(rows)
+		rows = rows[:0]
+		return err
+	}
+	err := t.Each(func(r *R) error {
+		rows = append(rows, own(*r))
+		if len(rows) == batch {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	return w.Close()
+}
+
+func version(about []tracetable.Metadata) string {
+	k := slices.IndexFunc(about, func(m tracetable.Metadata) bool { return m.Key == "tool_version" })
+	if k < 0 {
+		return ""
+	}
+	return about[k].Value
+}
+
+// own gives a row optional values of its own: the table reuses them.
+func own[R any](r R) R {
+	switch x := any(&r).(type) {
+	case *tracetable.Slice:
+		x.ParentID, x.Bytes, x.HeldBy, x.SlackNS = copied(x.ParentID), copied(x.Bytes), copied(x.HeldBy), copied(x.SlackNS)
+	case *tracetable.Instruction:
+		x.CompilerPC = copied(x.CompilerPC)
+	}
+	return r
+}
+
+func copied(p *int64) *int64 {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
