@@ -66,6 +66,7 @@ func commands() []*cobra.Command {
 		newMachineCommand(),
 		newPassesCommand(),
 		newExplainCommand(),
+		newExportCommand(),
 		newQueryCommand(),
 		newWhatIfCommand(),
 		newCalibrateCommand(),
