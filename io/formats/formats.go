@@ -8,11 +8,15 @@ import (
 
 	"perfsim/io/birjson"
 	"perfsim/io/catapult"
+	"perfsim/io/chakra"
 	"perfsim/io/format"
+	"perfsim/io/goal"
 	"perfsim/io/hlo"
+	"perfsim/io/kineto"
 	"perfsim/io/module"
 	"perfsim/io/neuronprofile"
 	"perfsim/io/stablehlo"
+	"perfsim/io/ttprof"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
@@ -23,9 +27,13 @@ func Importers() []format.Importer {
 		birjson.Importer,
 		neuronprofile.Importer,
 		catapult.Importer,
+		kineto.Importer,
+		chakra.Importer,
+		goal.Importer,
 		hlo.TextImporter,
 		hlo.ProtoImporter,
 		stablehlo.Importer,
+		ttprof.Importer,
 	}
 }
 

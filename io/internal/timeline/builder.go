@@ -15,6 +15,7 @@ type Row struct {
 	Op         ecs.Symbol // the operator or block it belongs to: column HLO
 	Ref        uint64     // the input's own id
 	Bytes      uint64     // moved or communicated
+	Guess      uint64     // of listed rows: the duration by which to order, where not 0
 	Opcode     components.Opcode
 	Lane       uint16
 	Engine     components.Engine

@@ -10,7 +10,9 @@ import (
 // CycleError is a cycle among the dependencies of rows.
 type CycleError struct{ Rows []int } // each depends on the next, the last on the first
 
-func (e *CycleError) Error() string { return fmt.Sprintf("dependency cycle through %d nodes", len(e.Rows)) }
+func (e *CycleError) Error() string {
+	return fmt.Sprintf("dependency cycle through %d nodes", len(e.Rows))
+}
 
 // Listed makes the module of rows that have durations and no starts. Program
 // order is that of a list scheduler: a row is ready when the rows it depends
@@ -48,7 +50,11 @@ func (b *Builder) Listed() (*components.Module, error) {
 		i := heap.Pop(&ready[l]).(uint32)
 		busy[l] = true
 		order = append(order, i)
-		heap.Push(&running, ending{now + (b.Rows[i].End - b.Rows[i].Start), i})
+		dur := b.Rows[i].End - b.Rows[i].Start
+		if g := b.Rows[i].Guess; g > 0 {
+			dur = g
+		}
+		heap.Push(&running, ending{now + dur, i})
 	}
 	for i := range n {
 		if waits[i] == 0 {

@@ -1,0 +1,106 @@
+package kineto
+
+import (
+	"bytes"
+	"strings"
+
+	"perfsim/components"
+)
+
+// isCollective recognises the kernels of the collective libraries.
+func isCollective(name []byte) bool {
+	low := bytes.ToLower(name)
+	for _, lib := range []string{"nccl", "rccl", "oneccl", "hccl"} {
+		if bytes.Contains(low, []byte(lib)) {
+			return true
+		}
+	}
+	return false
+}
+
+// matrixWords are parts of the names of kernels that multiply matrices.
+var matrixWords = []string{"gemm", "gemv", "conv", "cutlass", "wgrad", "dgrad", "matmul", "_mm_", "fmha", "flash", "attn", "cijk_", "winograd", "implicit"}
+
+// engineOf is the kind of unit a device event keeps busy: PE for matrix
+// kernels, DMA for copies and fills, Pool (whose streams they are on Neuron)
+// for collectives, DVE for the rest.
+func engineOf(e *event, name string) components.Engine {
+	switch {
+	case e.collective:
+		return components.Pool
+	case e.memory:
+		return components.DMA
+	}
+	low := strings.ToLower(name)
+	for _, w := range matrixWords {
+		if strings.Contains(low, w) {
+			return components.PE
+		}
+	}
+	return components.DVE
+}
+
+// opcodeOf shortens the name of a device event to what reports group by: the
+// function's name without result type, namespaces, template and value
+// arguments; copies and fills without the kinds of memory in parentheses.
+func opcodeOf(e *event, name string) string {
+	if e.memory {
+		if i := strings.IndexByte(name, '('); i > 0 {
+			name = name[:i]
+		}
+		return strings.TrimSpace(name)
+	}
+	if e.collective {
+		return "CollectiveCompute"
+	}
+	name = strings.TrimPrefix(name, "void ")
+	name = strings.ReplaceAll(name, "(anonymous namespace)::", "")
+	if i := strings.IndexAny(name, "<("); i > 0 {
+		name = name[:i]
+	}
+	if i := strings.LastIndex(name, "::"); i >= 0 && i+2 < len(name) {
+		name = name[i+2:]
+	}
+	if name = strings.TrimSpace(name); name == "" {
+		return "kernel"
+	}
+	return name
+}
+
+// lane adds the lane of a thread. A thread without a name is called by its
+// id, kind is "thread" or "stream"; the process is put in front where the trace has several.
+func (t *trace) lane(n uint32, several bool, kind, suffix string) (uint16, error) {
+	th := &t.threads[n]
+	name := th.name
+	switch {
+	case name == "":
+		name = kind + " " + th.tid
+	case !strings.Contains(name, th.tid):
+		name += " " + th.tid
+	}
+	if several {
+		p := t.process[th.pid]
+		if p == "" || !strings.Contains(p, th.pid) {
+			p = strings.TrimSpace(p + " " + th.pid)
+		}
+		name = p + "/" + name
+	}
+	return t.b.Lane(name + suffix)
+}
+
+// severalProcesses tells whether the threads told by use are of more than one
+// process.
+func (t *trace) severalProcesses(use func(thread uint32) bool) bool {
+	first := ""
+	seen := false
+	for n := range t.threads {
+		if !use(uint32(n)) {
+			continue
+		}
+		if seen && t.threads[n].pid != first {
+			return true
+		}
+		first, seen = t.threads[n].pid, true
+	}
+	return false
+}
