@@ -17,6 +17,7 @@ import (
 	"perfsim/systems/cost"
 	"perfsim/systems/emit"
 	"perfsim/systems/lower"
+	"perfsim/systems/sched"
 	"perfsim/systems/summary"
 )
 
@@ -41,6 +42,9 @@ store and the package file.perf-sim.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := in.check(); err != nil {
 				return err
+			}
+			if in.policy < 0 || in.policy > 3 {
+				return usagef("--policy %d is not between 0 and 3", in.policy)
 			}
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
@@ -88,6 +92,8 @@ store and the package file.perf-sim.`,
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
 	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
 	fl.BoolVar(&in.rebuildDeps, "rebuild-deps", false, "add the dependencies that access patterns imply to every function, not only to those that came without any")
+	fl.IntVar(&in.policy, "policy", 0, "order of the instructions that post_sched makes: 0 keeps the input's, 1 loads first, 2 greedy, 3 time-aware")
+	fl.BoolVar(&in.dumpSched, "dump-postsched-trace", false, "with -o and --policy: write the traces of post_sched, ps_trace.*")
 	fl.StringSliceVar(&passes.Only, "pass", nil, "replace the pipeline by these passes (see 'perfsim passes')")
 	fl.StringSliceVar(&passes.Skip, "skip-pass", nil, "leave these passes out")
 	fl.StringVar(&passes.Start, "start-pass", "", "drop every pass before this one")
@@ -113,6 +119,7 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 	w.Log = log
 	w.PreAlloc = in.lowering.preAlloc
 	w.RebuildDeps = in.rebuildDeps
+	w.Policy, w.DumpSched = sched.Policy(in.policy), in.dumpSched
 	order, err := systems.Order(passes)
 	if err != nil {
 		return nil, nil, usageError{err}
@@ -158,13 +165,25 @@ type runReport struct {
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,
 	// by kind; absent where none were.
 	Rebuilt     map[string]uint64  `json:"edges_rebuilt,omitempty"`
-	Estimates   []systems.Estimate `json:"estimates"` // of every perf_sim pass
+	Scheduled   []scheduled        `json:"scheduled,omitempty"` // what post_sched did
+	Estimates   []systems.Estimate `json:"estimates"`           // of every perf_sim pass
 	Notes       []components.Note  `json:"notes"`
 	Artifacts   []artifact         `json:"artifacts"`
 	ReadSeconds float64            `json:"read_seconds"`
 	Seconds     float64            `json:"seconds"`
 	Rate        float64            `json:"instructions_per_second"`
 	Timings     []systemTime       `json:"timings,omitempty"`
+}
+
+// scheduled is what post_sched did to a block, in ns of run A with loop
+// bodies placed once.
+type scheduled struct {
+	Function string `json:"function"`
+	Block    string `json:"block"`
+	Before   uint64 `json:"before_ns"`
+	After    uint64 `json:"after_ns"`
+	Bound    uint64 `json:"lower_bound_ns"` // no order is faster
+	Kept     bool   `json:"kept"`           // the old order was no worse
 }
 
 type artifact struct {
@@ -188,6 +207,10 @@ func newRunReport(input string, w *systems.World, read, total time.Duration) *ru
 	if w.Module.Attribute(cost.DocumentedTrace) != "" {
 		replay := summary.CompareStarts(&w.World)
 		r.Replay = &replay
+	}
+	for _, b := range w.Scheduled {
+		r.Scheduled = append(r.Scheduled, scheduled{w.Module.FunctionName(int(w.Module.Blocks.Function.At(b.Block))), w.Module.BlockName(b.Block),
+			b.Before, b.After, b.Bound(), b.Kept})
 	}
 	if w.Rebuilt.Functions > 0 {
 		r.Rebuilt = map[string]uint64{}
@@ -252,6 +275,16 @@ func (r *runReport) print(out io.Writer) error {
 	fmt.Fprintf(tw, "machine\t%s, %s model\n", r.Machine, r.Model)
 	fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
 	fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
+	for n, b := range r.Scheduled {
+		if n == mostBlocks {
+			break
+		}
+		what := fmt.Sprintf("%s instead of %s (no order is faster than %s)", nanos(b.After), nanos(b.Before), nanos(b.Bound))
+		if b.Kept {
+			what = fmt.Sprintf("no better order found than the input's, %s", nanos(b.Before))
+		}
+		fmt.Fprintf(tw, "scheduled\t%s/%s: %s\n", b.Function, b.Block, what)
+	}
 	if r.Rebuilt != nil {
 		fmt.Fprintf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["Flow"])),
 			humanize.Comma(int64(r.Rebuilt["Anti"])), humanize.Comma(int64(r.Rebuilt["Output"])))
@@ -261,7 +294,7 @@ func (r *runReport) print(out io.Writer) error {
 		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))
 	}
 	fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(r.LatencyB), nanos(r.AntiCost), percent(r.AntiCost, r.LatencyA))
-	if r.Measured != nil {
+	if r.ErrorPercent != nil {
 		fmt.Fprintf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
 	}
 	if err := tw.Flush(); err != nil {
