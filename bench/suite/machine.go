@@ -1,3 +1,5 @@
+//go:build unix
+
 package suite
 
 import (
@@ -5,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,9 +26,9 @@ func describe() Machine {
 	if m.CPU == "" {
 		m.CPU = "unknown processor"
 	}
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) == nil {
-		m.Memory = info.Totalram * uint64(info.Unit)
+	if kb, _, _ := strings.Cut(field("/proc/meminfo", "MemTotal"), " "); kb != "" {
+		n, _ := strconv.ParseUint(kb, 10, 64) // 0 where it is no number
+		m.Memory = n << 10
 	}
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.System += ", Linux " + strings.TrimSpace(string(b))

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command perfbench measures perfsim and writes BENCHMARKS.md.
 package main
 
@@ -23,7 +25,11 @@ const asPerfsim = "PERFBENCH_AS_PERFSIM"
 
 func main() {
 	if os.Getenv(asPerfsim) != "" {
-		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		status := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+		if err := suite.WritePeak(); err != nil {
+			fmt.Fprintln(os.Stderr, "perfbench:", err)
+		}
+		os.Exit(status)
 	}
 	if err := run(os.Args[1:], os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "perfbench:", err)

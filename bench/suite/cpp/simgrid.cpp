@@ -1,7 +1,8 @@
 // Feeds SimGrid the graph of a text file: a line "INSTRUCTIONS LANES", then
 // for each instruction its lane, its duration in ns and its predecessors.
-// Lanes are hosts of one flop per ns; program order on a lane is a chain of
-// dependencies. Prints the end of the last instruction in ns.
+// Lanes are hosts; program order on a lane is a chain of dependencies. One ns
+// is a second of simulated time, because SimGrid's clock cannot tell times
+// apart that differ by a ns. Prints the end of the last instruction in ns.
 #include <simgrid/s4u.hpp>
 
 #include <cmath>
@@ -24,7 +25,7 @@ int main(int argc, char** argv)
   auto* zone = sg4::create_full_zone("core");
   std::vector<sg4::Host*> hosts;
   for (size_t l = 0; l < lanes; l++)
-    hosts.push_back(zone->create_host("lane" + std::to_string(l), "1Gf"));
+    hosts.push_back(zone->create_host("lane" + std::to_string(l), "1f"));
   zone->seal();
 
   std::vector<sg4::ExecPtr> all;
@@ -53,6 +54,6 @@ int main(int argc, char** argv)
   for (auto& exec : all)
     exec->vetoable_start();
   engine.run();
-  std::printf("%.0f\n", std::round(sg4::Engine::get_clock() * 1e9));
+  std::printf("%.0f\n", std::round(sg4::Engine::get_clock()));
   return 0;
 }
