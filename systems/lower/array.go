@@ -9,6 +9,7 @@ type array struct {
 	statM     int64 // columns of the stationary tensor
 	movN      int64 // columns of the moving tensor: a PSUM bank of 32-bit sums
 	sbuf      int64 // bytes per partition
+	budget    int64 // of them, what kernels may use
 	banks     int   // PSUM banks; 0: sums live in SBUF
 	bankBytes int64
 	tile      int64 // bytes per partition of a streamed tile, at most
@@ -21,6 +22,7 @@ const (
 	chunkK      = 8 // blocks of the contracted dimension in one transfer
 	copyBytes   = 8 << 20
 	hbmTiles    = 1024
+	softBanks   = 8 // tiles of SBUF that stand for the banks of a machine without PSUM
 	shareOfSBUF = 4 // a value stays on chip up to this part of SBUF
 )
 
@@ -35,8 +37,12 @@ func arrayOf(m *machine.Machine) array {
 	if a.bankBytes < 4 {
 		a.bankBytes = 2048
 	}
+	a.budget = a.sbuf
+	if a.banks == 0 {
+		a.budget -= min(softBanks*a.bankBytes, a.sbuf/2)
+	}
 	a.statM, a.movN = a.parts, a.bankBytes/4
-	for a.tile*16 > a.sbuf && a.tile > 256 {
+	for a.tile*16 > a.budget && a.tile > 256 {
 		a.tile /= 2
 	}
 	return a

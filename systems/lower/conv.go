@@ -46,7 +46,7 @@ func (f *fn) convKernel(i int32, c components.ConvSize) {
 	b := f.l.opt.Buffers
 	perIn := max(ceilDiv(mulDiv(nin.total, 1, tiles), a.parts), nin.size)
 	inRing := f.must(b, min(perIn, a.tile*2))
-	kerBytes := max(min(ceilDiv(f.values[ker].total, a.parts), a.sbuf/shareOfSBUF), 4)
+	kerBytes := max(min(ceilDiv(f.values[ker].total, a.parts), a.budget/shareOfSBUF), 4)
 	kerR := f.must(1, kerBytes)
 	outRing := f.must(b+1, a.movN*nout.size)
 	f.load(ker, kerR, 0, 0, 1, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
@@ -134,7 +134,7 @@ func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
 	terms := components.MulSize(pairs, c.In) // a channel
 	w := max(a.tile/4, 1)
 	b := f.l.opt.Buffers
-	kerR := f.must(1, max(min(ceilDiv(f.values[ker].total, a.parts), a.sbuf/shareOfSBUF), 4))
+	kerR := f.must(1, max(min(ceilDiv(f.values[ker].total, a.parts), a.budget/shareOfSBUF), 4))
 	inRing, acc := f.must(b, w*4), f.must(b+1, w*4)
 	f.load(ker, kerR, 0, 0, 1, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
 	blocks := ceilDiv(c.Out, a.parts)

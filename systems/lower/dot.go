@@ -124,7 +124,7 @@ func (f *fn) turnedCopy(v int32, k int64) int32 {
 	}
 	tile := perGroup * a.parts * src.size
 	var home *region
-	if n*tile <= a.sbuf/shareOfSBUF {
+	if n*tile <= a.budget/shareOfSBUF {
 		if home = f.alloc(int(n), tile); home != nil {
 			f.values[out].chip = home
 			f.resident = append(f.resident, out)
@@ -221,22 +221,27 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 	sizeS, sizeM := f.values[s.v].size, f.values[m.v].size
 	p.bm = min(a.statM*int64(half), ceilDiv(s.cols, a.statM)*a.statM)
 	// The block of the stationary operand stays: at most half of SBUF.
-	for s.chip == nil && p.bm > a.statM && kt*p.bm*sizeS > a.sbuf*2/5 {
+	for s.chip == nil && p.bm > a.statM && kt*p.bm*sizeS > a.budget*2/5 {
+		p.bm -= a.statM
+	}
+	// So do the results of a block until they are stored.
+	nw, sizeOut := min(a.movN, m.cols), f.values[out].size
+	for p.bm > a.statM && (ceilDiv(p.bm, a.statM)*int64(f.l.opt.Buffers)+1)*nw*sizeOut > a.budget/6 {
 		p.bm -= a.statM
 	}
 	blocks := ceilDiv(s.cols, p.bm) * z.Batch
 	p.kc = min(kt, chunkK)
-	for p.kc > 1 && p.kc*min(a.movN, m.cols)*sizeM > 2*a.tile {
+	for p.kc > 1 && (p.kc*min(a.movN, m.cols)*sizeM > 2*a.tile || p.kc*p.bm*sizeS > a.budget/8) {
 		p.kc--
 	}
 	chunks := ceilDiv(kt, p.kc)
-	stream := kt*p.bm*sizeS > a.sbuf*2/5
+	stream := kt*p.bm*sizeS > a.budget*2/5
 	if s.chip == nil {
 		if stream {
 			s.ring = f.must(2*f.l.opt.Buffers, p.kc*p.bm*sizeS)
 		} else {
 			n := int64(1)
-			if blocks > 1 && 2*kt*p.bm*sizeS <= a.sbuf*2/5 {
+			if blocks > 1 && 2*kt*p.bm*sizeS <= a.budget*2/5 {
 				n = 2
 			}
 			s.panel = f.must(int(n*chunks), p.kc*p.bm*sizeS)
@@ -244,12 +249,12 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 	}
 	if m.chip == nil {
 		whole := m.batch * kt * m.cols * sizeM
-		if ceilDiv(s.cols, p.bm) > 1 && whole <= a.sbuf/shareOfSBUF {
+		if ceilDiv(s.cols, p.bm) > 1 && whole <= a.budget/shareOfSBUF {
 			p.fetch(&m) // read again for every block: it stays
 		} else {
 			w := min(a.movN, m.cols)
-			n := 2 * f.l.opt.Buffers
-			if int64(n) < chunks+1 && (chunks+1)*p.kc*w*sizeM <= a.sbuf/8 {
+			n := int(max(min(int64(2*f.l.opt.Buffers), a.budget/4/max(p.kc*w*sizeM, 1)), 2))
+			if int64(n) < chunks+1 && (chunks+1)*p.kc*w*sizeM <= a.budget/8 {
 				n = int(chunks + 1)
 			}
 			m.ring = f.must(n, p.kc*w*sizeM)

@@ -266,7 +266,9 @@ func (e *emitter) add(in ins) uint32 {
 		}
 	}
 	e.uses = e.uses[:0]
-	e.executed = components.AddSize(e.executed, e.mult)
+	if in.flags&components.FlagLoop == 0 {
+		e.executed = components.AddSize(e.executed, e.mult)
+	}
 	return row
 }
 
@@ -338,7 +340,7 @@ func (e *emitter) finish() {
 // iteration of the loop takes what it takes in the steady state, and the last
 // give the users of the result something to wait for.
 func (e *emitter) loop(n int64, body func(i int64)) {
-	warm, step := int64(e.opt.Buffers), 2*int64(e.opt.Buffers)
+	warm, step := 2*int64(e.opt.Buffers), 4*int64(e.opt.Buffers)
 	trips := (n - warm - 1) / step
 	if !e.opt.Compress || n <= int64(e.opt.Unroll) || trips < 2 {
 		for i := int64(0); i < n && e.err == nil; i++ {

@@ -139,7 +139,7 @@ func (p *pass) makeRoom(list []int32) {
 	}
 	slices.SortFunc(on, func(a, b int32) int { return int(f.values[b].chip.bytes - f.values[a].chip.bytes) })
 	for _, v := range on {
-		if sum <= f.l.arr.sbuf/2 {
+		if sum <= f.l.arr.budget/2 {
 			return
 		}
 		sum -= f.values[v].chip.bytes
@@ -191,7 +191,7 @@ func (p *pass) layout() {
 // classify tells what each operator is to the pass.
 func (p *pass) classify() {
 	f := p.f
-	room := f.l.arr.sbuf / 4
+	room := f.l.arr.budget / 4
 	for i := range p.in {
 		x := &f.values[p.in[i].v]
 		if x.chip == nil && x.elems*2 <= p.space && x.total <= min(replicated, room) {
@@ -336,8 +336,8 @@ func (p *pass) sizes(inside map[int32]int) {
 	per += int64(live)*b*esMax + int64(outs)*(b+1)*esMax
 	per = max(per, 1)
 	p.f0 = min(p.free, max(f.l.arr.tile/esMax, 1))
-	budget := f.l.arr.sbuf / 2
-	for p.f0 > 64 && per*p.f0 > budget {
+	budget := f.l.arr.budget / 2
+	for p.f0 > 1 && per*p.f0 > budget {
 		p.f0 /= 2
 	}
 	if p.f0 >= 64 && p.f0 < p.free {

@@ -270,7 +270,7 @@ func (f *fn) store(v int32, from *region, t0, t1, i, n, bytes, parts, elems int6
 func (f *fn) keep(v int32, n int, tile int64) *region {
 	x := &f.values[v]
 	bytes := int64(n) * tile
-	if bytes > f.l.arr.sbuf/shareOfSBUF || !f.usedLater(v) {
+	if bytes > f.l.arr.budget/shareOfSBUF || !f.usedLater(v) {
 		return nil
 	}
 	r := f.alloc(n, tile)

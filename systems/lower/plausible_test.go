@@ -39,19 +39,7 @@ func predict(t testing.TB, m *components.Module, mach *machine.Machine, model st
 	return [2]uint64{w.Latency(components.RunA), w.Latency(components.RunB)}
 }
 
-// matmul is the graph of one product of two parameters.
-func matmul(m, k, n int64, e components.ElemType) *components.Graph {
-	g := components.NewGraph("matmul")
-	c := g.BeginComputation("main")
-	a := g.AddParameter("a", g.Array(e, m, k), 0)
-	b := g.AddParameter("b", g.Array(e, k, n), 1)
-	d := g.AddOp(components.OpDot, "dot", g.Array(e, m, n), a, b)
-	g.SetDot(d, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
-	g.EndComputation(d)
-	g.Entry = c
-	return g
-}
-
+// lowered lowers a graph and holds the result to what the graph asks for.
 func lowered(t testing.TB, g *components.Graph, mach *machine.Machine, opt lower.Options) *lower.Result {
 	t.Helper()
 	if err := g.Check(); err != nil {
@@ -67,25 +55,134 @@ func lowered(t testing.TB, g *components.Graph, mach *machine.Machine, opt lower
 	return res
 }
 
-// The table of docs/lowering.md.
+// matmul is the graph of one product of two parameters.
+func matmul(m, k, n int64, e components.ElemType) *components.Graph {
+	g := components.NewGraph("matmul")
+	g.Entry = g.BeginComputation("main")
+	a := g.AddParameter("a", g.Array(e, m, k), 0)
+	b := g.AddParameter("b", g.Array(e, k, n), 1)
+	d := g.AddOp(components.OpDot, "dot", g.Array(e, m, n), a, b)
+	g.SetDot(d, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+	g.EndComputation(d)
+	return g
+}
+
+// layer is a product followed by GELU in its tanh form.
+func layer(m, k, n int64, e components.ElemType) *components.Graph {
+	g := components.NewGraph("layer")
+	s := g.Array(e, m, n)
+	g.Entry = g.BeginComputation("main")
+	a := g.AddParameter("a", g.Array(e, m, k), 0)
+	b := g.AddParameter("b", g.Array(e, k, n), 1)
+	d := g.AddOp(components.OpDot, "dot", s, a, b)
+	g.SetDot(d, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+	c := g.AddOp(components.OpConstant, "c", g.Array(e))
+	g.SetFloat(c, 0.044715)
+	cs := g.AddOp(components.OpBroadcast, "cs", s, c)
+	x2 := g.AddOp(components.OpMultiply, "x2", s, d, d)
+	x3 := g.AddOp(components.OpMultiply, "x3", s, x2, d)
+	u := g.AddOp(components.OpMultiply, "u", s, x3, cs)
+	v := g.AddOp(components.OpAdd, "v", s, u, d)
+	th := g.AddOp(components.OpTanh, "th", s, v)
+	w := g.AddOp(components.OpAdd, "w", s, th, cs)
+	y := g.AddOp(components.OpMultiply, "y", s, w, d)
+	g.EndComputation(y)
+	return g
+}
+
+// attention is softmax(q·kᵀ)·v of one head.
+func attention(s, d int64, e components.ElemType) *components.Graph {
+	g := components.NewGraph("attention")
+	row, sq, one := g.Array(e, s, d), g.Array(e, s, s), g.Array(e, s)
+	scalar := g.Array(e)
+	fold := func(name string, k components.OpKind) components.CompID {
+		c := g.BeginComputation(name)
+		x, y := g.AddParameter(name+".x", scalar, 0), g.AddParameter(name+".y", scalar, 1)
+		g.EndComputation(g.AddOp(k, name+".r", scalar, x, y))
+		return c
+	}
+	mx, ad := fold("max", components.OpMaximum), fold("add", components.OpAdd)
+	g.Entry = g.BeginComputation("main")
+	q, k, v := g.AddParameter("q", row, 0), g.AddParameter("k", row, 1), g.AddParameter("v", row, 2)
+	sc := g.AddOp(components.OpDot, "scores", sq, q, k)
+	g.SetDot(sc, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{1}})
+	z := g.AddOp(components.OpConstant, "z", scalar)
+	reduce := func(name string, x components.OpID, c components.CompID) components.OpID {
+		r := g.AddOp(components.OpReduce, name, one, x, z)
+		g.SetInts(r, components.AttrDimensions, 1)
+		g.AddCall(r, components.RoleToApply, c)
+		b := g.AddOp(components.OpBroadcast, name+".b", sq, r)
+		g.SetInts(b, components.AttrDimensions, 0)
+		return b
+	}
+	sub := g.AddOp(components.OpSubtract, "sub", sq, sc, reduce("rowmax", sc, mx))
+	ex := g.AddOp(components.OpExp, "exp", sq, sub)
+	p := g.AddOp(components.OpDivide, "p", sq, ex, reduce("rowsum", ex, ad))
+	o := g.AddOp(components.OpDot, "out", row, p, v)
+	g.SetDot(o, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+	g.EndComputation(o)
+	return g
+}
+
+// The table of docs/lowering.md: what is predicted of graphs beside what was
+// measured of hand-written kernels. Stated, not tuned: the test only holds
+// the prediction within a factor of the measurement that the page names.
 func TestPlausible(t *testing.T) {
+	const bf16, f32 = components.ElemBF16, components.ElemF32
 	for _, c := range []struct {
 		name, mach string
 		g          *components.Graph
 		measured   float64 // µs
 	}{
-		{"4096³ bf16", "trn2", matmul(4096, 4096, 4096, components.ElemBF16), 1801},
-		{"4096×8192×8192 bf16", "trn1", matmul(4096, 8192, 8192, components.ElemBF16), 6970},
+		{"matmul 4096×4096×4096 bf16", "trn2", matmul(4096, 4096, 4096, bf16), 1801},
+		{"matmul 4096×8192×8192 bf16", "trn1", matmul(4096, 8192, 8192, bf16), 6970},
+		{"layer 256×512×1024 fp32", "trn2", layer(256, 512, 1024, f32), 59},
+		{"layer 512×1024×2048 fp32", "trn2", layer(512, 1024, 2048, f32), 182},
+		{"layer 1024×2048×4096 fp32", "trn2", layer(1024, 2048, 4096, f32), 1173},
+		{"attention 512 fp32", "trn2", attention(512, 128, f32), 52},
+		{"attention 1024 fp32", "trn2", attention(1024, 128, f32), 107},
+		{"attention 2048 fp32", "trn2", attention(2048, 128, f32), 274},
+		{"attention 4096 fp32", "trn2", attention(4096, 128, f32), 1137},
+		{"attention 2048 bf16", "trn2", attention(2048, 128, bf16), 260},
+		{"attention 4096 bf16", "trn2", attention(4096, 128, bf16), 1035},
 	} {
 		mach := loadMachine(t, c.mach)
-		for _, compress := range []bool{true, false} {
+		opt := lower.DefaultOptions()
+		opt.Compress = false
+		res := lowered(t, c.g, mach, opt)
+		ref, cal := predict(t, res.Module, mach, cost.Reference), predict(t, res.Module, mach, cost.Calibrated)
+		t.Logf("| %s | %s | %.1f | %.1f | %.2f | %.1f | %.2f |", c.name, c.mach, c.measured, float64(ref[0])/1e3, float64(ref[0])/1e3/c.measured, float64(cal[0])/1e3, float64(cal[0])/1e3/c.measured)
+		if r := float64(cal[0]) / 1e3 / c.measured; r < 0.3 || r > 3 {
+			t.Errorf("%s: %.1f µs predicted, %.1f measured", c.name, float64(cal[0])/1e3, c.measured)
+		}
+	}
+}
+
+// Keeping long tile loops as loops changes the prediction little.
+func TestCompressionError(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		g    *components.Graph
+	}{
+		{"matmul 4096×4096×4096", matmul(4096, 4096, 4096, components.ElemBF16)},
+		{"layer 2048×2048×8192", layer(2048, 2048, 8192, components.ElemF32)},
+		{"attention 4096", attention(4096, 128, components.ElemBF16)},
+	} {
+		mach := loadMachine(t, "trn2")
+		for _, model := range []string{cost.Reference, cost.Calibrated} {
 			opt := lower.DefaultOptions()
-			opt.Compress = compress
-			res := lowered(t, c.g, mach, opt)
-			for _, model := range []string{cost.Reference, cost.Calibrated} {
-				l := predict(t, res.Module, mach, model)
-				t.Logf("%s %s compress %v %s: %.1f µs, without anti %.1f, measured %.1f, ratio %.2f, %d instructions, loads %d MB", c.name, c.mach, compress, model,
-					float64(l[0])/1e3, float64(l[1])/1e3, c.measured, float64(l[0])/1e3/c.measured, res.Module.Instr.Len(), res.Report.LoadBytes>>20)
+			kept := lowered(t, c.g, mach, opt)
+			a := predict(t, kept.Module, mach, model)[0]
+			opt.Compress = false
+			out := lowered(t, c.g, mach, opt)
+			b := predict(t, out.Module, mach, model)[0]
+			off := 100 * (float64(a) - float64(b)) / float64(b)
+			t.Logf("| %s | %s | %d | %.1f | %d | %.1f | %+.1f %% |", c.name, model, out.Module.Instr.Len(), float64(b)/1e3, kept.Module.Instr.Len(), float64(a)/1e3, off)
+			if off < -15 || off > 15 {
+				t.Errorf("%s, %s: %.1f %% off", c.name, model, off)
+			}
+			if kept.Report.Executed != out.Report.Executed {
+				t.Errorf("%s: %d instructions executed with loops, %d without", c.name, kept.Report.Executed, out.Report.Executed)
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package lower
 import "perfsim/components"
 
 // initPSUM makes the accumulation banks; a machine without PSUM accumulates in
-// two tiles of SBUF a buffer.
+// tiles of SBUF.
 func (f *fn) initPSUM() {
 	a := f.l.arr
 	n := a.banks
@@ -12,7 +12,7 @@ func (f *fn) initPSUM() {
 		f.location(f.psum, "psum", a.parts)
 		return
 	}
-	f.psum = f.must(8, a.bankBytes)
+	f.psum = f.must(softBanks, a.bankBytes)
 }
 
 // nextBank takes the banks in turn.

@@ -323,7 +323,7 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 	free := ceilDiv(space, parts)
 	w := min(free, max(f.l.arr.tile/esz, 1))
 	arrays := int64(len(x.args)+len(x.outs)) + 1
-	for w > 16 && arrays*int64(f.l.opt.Buffers+1)*w*esz > f.l.arr.sbuf/2 {
+	for w > 16 && arrays*int64(f.l.opt.Buffers+1)*w*esz > f.l.arr.budget/2 {
 		w /= 2
 	}
 	n := ceilDiv(free, w)
@@ -621,7 +621,7 @@ func (f *fn) customCall(i int32) {
 		f.topK(i, k)
 	case strings.Contains(target, "Sharding") || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape" || strings.HasPrefix(target, "xla.sdy") ||
 		target == "AllocateBuffer" || target == "MoveToHost" || target == "MoveToDevice" || strings.HasPrefix(target, "annotate_device_placement"):
-		if len(x.args) == len(x.outs) && f.sameBytes(x) {
+		if len(x.args) == len(x.outs) {
 			for k, o := range x.outs {
 				f.hand(x.args[k].v, o.v)
 			}
@@ -634,16 +634,8 @@ func (f *fn) customCall(i int32) {
 	}
 }
 
-func (f *fn) sameBytes(x *flat) bool {
-	for k, o := range x.outs {
-		if f.values[o.v].total != f.values[x.args[k].v].total {
-			return false
-		}
-	}
-	return true
-}
-
-// hand makes value to stand for the device memory of value from.
+// hand makes value to stand for the device memory of value from, or for a
+// device's part of it.
 func (f *fn) hand(from, to int32) {
 	if !f.values[from].konst {
 		shared(f.ensureHBM(from))
