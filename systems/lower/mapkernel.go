@@ -23,6 +23,7 @@ type mapOp struct {
 	saved  bool
 	double int64
 	tile   int64
+	few    int64 // elements of a divisor that has one a row, 0 for none
 }
 
 // source is where an operator of a pass finds an operand.
@@ -240,7 +241,39 @@ func (p *pass) classify() {
 			}
 		default:
 			o.steps = stepsOf(k, scalarArg && len(args) == 2, value, known)
+			p.perRow(o)
 		}
+	}
+}
+
+// perRow takes a binary operator one of whose operands is one value a row for
+// the form with a scalar a partition, which reads one tensor instead of two;
+// the reciprocal of a divisor is then taken of the row's value only.
+func (p *pass) perRow(o *mapOp) {
+	f := p.f
+	g := f.l.g
+	if len(o.x.args) != 2 || len(o.steps) == 0 {
+		return
+	}
+	for n, a := range o.x.args {
+		def := f.values[a.v].def
+		if def < 0 || f.flats[def].kind != components.OpBroadcast || p.src[a.v].konst {
+			continue
+		}
+		b := &f.flats[def]
+		last := int64(g.Shapes.Rank(b.outs[0].shape) - 1)
+		if slices.Contains(g.Dims(b.op), last) || len(b.args) == 0 {
+			continue
+		}
+		for k := range o.steps {
+			if o.steps[k].op == components.OpcodeTensorTensor {
+				o.steps[k].op = components.OpcodeTensorScalarPtr
+			}
+		}
+		if n == 1 {
+			o.few = max(f.values[b.args[0].v].elems, 1)
+		}
+		return
 	}
 }
 
@@ -641,8 +674,13 @@ func (p *pass) emit(i int, t int64, once bool) {
 	}
 	elems *= o.double
 	d := f.values[o.out[0]].dtype
+	whole := elems
 	for n, s := range o.steps {
 		to, k := p.place(o, t)
+		elems := whole
+		if s.op == components.OpcodeReciprocal && o.few > 0 && o.few < o.elems {
+			elems = max(mulDiv(whole, o.few, o.elems), 1)
+		}
 		in := 0
 		var flags components.Flags
 		dt := d
@@ -659,7 +697,7 @@ func (p *pass) emit(i int, t int64, once bool) {
 			e.read(to, k, k+1)
 			f.operand(components.RoleIn, to, int64(k)*to.tileBytes, elems, p.parts, d)
 			in = 1
-			if s.op == components.OpcodeTensorTensor {
+			if s.op == components.OpcodeTensorTensor || s.op == components.OpcodeTensorScalarPtr {
 				for _, a := range o.x.args[:min(len(o.x.args), 1)] {
 					if p.readArg(a, t, once, elems) {
 						in++
@@ -677,7 +715,7 @@ func (p *pass) emit(i int, t int64, once bool) {
 			f.operand(components.RoleIn, to, 0, min(elems, p.f0), p.parts, dOut)
 			in++
 		}
-		if in >= 2 {
+		if in >= 2 && s.op != components.OpcodeTensorScalarPtr {
 			flags |= components.FlagTwoInputs
 		}
 		if in >= 3 {
