@@ -17,6 +17,7 @@ import (
 	"perfsim/io/neuronprofile"
 	"perfsim/io/stablehlo"
 	"perfsim/io/ttprof"
+	"perfsim/io/ttprof"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
@@ -33,6 +34,7 @@ func Importers() []format.Importer {
 		hlo.TextImporter,
 		hlo.ProtoImporter,
 		stablehlo.Importer,
+		ttprof.Importer,
 		ttprof.Importer,
 	}
 }

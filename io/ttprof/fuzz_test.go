@@ -30,6 +30,9 @@ func FuzzRead(f *testing.F) {
 		if a.Rows() != b.Rows() || a.Zones.Len() != b.Zones.Len() || diagText(a) != diagText(b) {
 			t.Fatal("results differ by workers")
 		}
+		if m, err := Module(context.Background(), "fuzz", a); err == nil && m.Check() != nil {
+			t.Fatal(m.Check())
+		}
 	})
 }
 
