@@ -13,6 +13,7 @@ import (
 	"perfsim/systems/deps"
 	"perfsim/systems/emit"
 	"perfsim/systems/place"
+	"perfsim/systems/sched"
 	"perfsim/systems/summary"
 )
 
@@ -28,6 +29,8 @@ func pipeline() []Pass {
 			Doc: "rebuild their anti- and output dependencies from access patterns"},
 		{Ordinal: 88, Name: "perf_sim", Flagged: true, Make: perfSim, // before the scheduler: the estimate it starts from
 			Doc: "place every instruction, with and without anti-dependencies; metric 42"},
+		{Ordinal: 92, Name: "post_sched", Make: postSched, // after allocation and the estimate that says what it has to beat
+			Doc: "give the instructions a better order, by --policy 1, 2 or 3; 0 keeps the order (ours: the input's order is what is asked about)"},
 		{Ordinal: 99, Name: "perf_sim", Flagged: true, Make: perfSim, // after the scheduler: overwrites the estimate of 88
 			Doc: "the same after scheduling: its estimate replaces that of 88 under one key"},
 		{Ordinal: 106, Name: "perf_sim_at_end", Make: perfSim, // needs no flag
@@ -56,6 +59,41 @@ func analyzeAnti(Pass, bool) []System {
 		w.rebuilt(r)
 		return err
 	}, Reads: []ecs.Component{"operands", "blocks", "edges"}, Writes: []ecs.Component{"edges"}}}
+}
+
+// postSched orders the instructions anew and, where asked, writes the trace
+// of what it made.
+func postSched(Pass, bool) []System {
+	when := func(run func(context.Context, *World) error) func(context.Context, *World) error {
+		return func(ctx context.Context, w *World) error {
+			if w.Policy == sched.Keep {
+				return nil
+			}
+			return run(ctx, w)
+		}
+	}
+	return []System{
+		{Name: "order", Run: when(func(ctx context.Context, w *World) error {
+			if err := cost.Fill(ctx, &w.World); err != nil {
+				return err
+			}
+			blocks, err := sched.Run(ctx, &w.World, sched.Options{Policy: w.Policy, Log: w.Log})
+			w.Scheduled = append(w.Scheduled, blocks...)
+			w.Changed()
+			return err
+		}), Reads: []ecs.Component{"instr", "machine", "edges", "blocks"}, Writes: []ecs.Component{"instr", "edges", "instr.issue", "instr.latency"}},
+		{Name: "trace", Run: when(func(ctx context.Context, w *World) error {
+			if !w.DumpSched || w.Out.Dir == "" {
+				return nil
+			}
+			if err := placeModel(ctx, w); err != nil {
+				return err
+			}
+			w.Summary = summary.Make(&w.World)
+			w.placed = true
+			return emit.Traces(ctx, &w.World, &w.Out, emit.FamilySched)
+		}), Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"files.traces"}},
+	}
 }
 
 // perfSim are the systems of one perf_sim pass. The name of the pass is the
@@ -130,6 +168,12 @@ type World struct {
 	// RebuildDeps has the dependency passes take every function, not only
 	// those that came without dependencies.
 	RebuildDeps bool
+	// Policy is how post_sched orders instructions; sched.Keep leaves them.
+	Policy sched.Policy
+	// DumpSched has post_sched write the trace of what it made.
+	DumpSched bool
+	// Scheduled has what post_sched did to every top-level block.
+	Scheduled []sched.Block
 	// Rebuilt adds up what the dependency passes inserted.
 	Rebuilt deps.Report
 

@@ -34,6 +34,9 @@ type inputFlags struct {
 	lowering     lowerFlags
 	// rebuildDeps is set by commands that run the dependency passes.
 	rebuildDeps bool
+	// policy and dumpSched are set by commands that run post_sched.
+	policy    int
+	dumpSched bool
 }
 
 func (f *inputFlags) add(c *cobra.Command) {

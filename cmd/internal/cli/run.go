@@ -370,7 +370,7 @@ func (r *runReport) print(out io.Writer) error {
 
 // shortest is the least time of a system that is listed for people: a pass that
 // met an unchanged module takes none. --json lists all.
-const shortest = 20e-6
+const shortest = 1e-6
 
 // mostMoved bounds the events listed for people; --json has them all.
 const mostMoved = 20
