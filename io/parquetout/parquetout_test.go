@@ -1,0 +1,215 @@
+package parquetout
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+	"perfsim/io/csvtable"
+	"perfsim/io/internal/tracetable"
+)
+
+// timeline makes n instructions over two lanes, each waiting for the one
+// before it.
+func timeline(n int) *components.Timeline {
+	m := components.NewModule("m", "test")
+	m.AddCoreLanes(0)
+	m.Instr.Grow(n)
+	m.Instr.Source.Resize(n)
+	m.Instr.DMABytes.Resize(n)
+	f := m.Functions.Add(m.Symbols.InternString("f"), 0)
+	m.Blocks.Add(m.Symbols.InternString("b"), uint32(f), 0, 0, 1)
+	m.Blocks.End.Set(0, uint32(n))
+	m.Functions.EndBlock.Set(f, 1)
+	w := &components.World{Module: m, Machine: &machine.Machine{Name: "none"}, Config: components.Config{Model: "reference", Loops: "once"}, Events: components.NewEvents()}
+	var edges components.EdgeSet
+	a := components.NewAttribution()
+	var at uint64
+	for i := range n {
+		m.Instr.Lane.Set(i, []uint16{components.LaneDMA, components.LaneDVE}[i%2])
+		m.Instr.Source.Set(i, m.Symbols.InternString(fmt.Sprintf("k,\"é\".py:%d", i%7)))
+		if i%2 == 0 {
+			m.Instr.DMABytes.Set(i, uint64(i))
+		}
+		d := uint32(1 + i%13)
+		m.Instr.Issue.Append(d)
+		m.Instr.Latency.Append(d)
+		at += uint64(d)
+		w.Events.Arrive.Append([2]uint64{at, at})
+		a.Cause.Append(components.CauseFlow)
+		if i == 0 {
+			a.Cause.Set(0, components.CauseStart)
+			a.Pred.Append(components.NoInstr)
+			continue
+		}
+		a.Pred.Append(components.InstrID(i - 1))
+		edges.Add(components.InstrID(i), components.InstrID(i-1), components.Flow)
+	}
+	if err := m.Link(&edges); err != nil {
+		panic(err)
+	}
+	m.Note("code", "a remark", 3)
+	w.Blocks = []components.BlockResult{{Latency: [2]uint64{at, at}}}
+	t := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
+	t.Why, t.Slack, t.Critical = &a, make([]uint64, n), ecs.NewBits(n)
+	t.Critical.SetRange(0, uint32(n))
+	t.Series = []components.Series{{Name: "busy", Unit: "%", Time: []uint64{0, 10}, Value: []float64{0.1, 0}}}
+	t.Metrics = []components.Metric{{Name: "latency_ns", Value: float64(at), Unit: "ns"}}
+	return t
+}
+
+func file2(t *testing.T, files []File, name string) []byte {
+	t.Helper()
+	f, err := Find(files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := f.Write(context.Background(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func read[R any](t *testing.T, b []byte) ([]R, *parquet.File) {
+	t.Helper()
+	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.Read[R](bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, f
+}
+
+func TestParquetReadsBack(t *testing.T) {
+	const n = 150_000 // two row groups
+	tl := timeline(n)
+	files, err := Files(tl, Perfetto, "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := file2(t, files, "slice")
+	rows, f := read[tracetable.Slice](t, b)
+	if len(rows) != n || len(f.RowGroups()) != 2 {
+		t.Fatalf("%d rows in %d groups", len(rows), len(f.RowGroups()))
+	}
+	for _, kv := range []struct{ k, v string }{{"schema_version", "1"}, {"tool_version", "1.2.3"}, {"time_unit", "ns"}, {"model", "reference"}} {
+		if v, _ := f.Lookup(kv.k); v != kv.v {
+			t.Errorf("%s is %q", kv.k, v)
+		}
+	}
+	for i, r := range rows {
+		start, end := tl.Span(0, components.InstrID(i))
+		bad := r.ID != int64(i) || r.TS != int64(start) || r.LatencyNS != int64(end-start) || r.EndTS != r.TS+r.Dur || r.Cause == "" || !r.IsCritical ||
+			r.Source != fmt.Sprintf("k,\"é\".py:%d", i%7) || r.Block != "b" || r.ParentID != nil
+		bad = bad || (r.Bytes != nil) != (i%2 == 0 && i > 0) || r.Bytes != nil && *r.Bytes != int64(i)
+		bad = bad || (r.HeldBy != nil) != (i > 0) || r.HeldBy != nil && *r.HeldBy != int64(i-1)
+		if bad {
+			t.Fatalf("row %d is %+v", i, r)
+		}
+	}
+	deps, _ := read[tracetable.Dependency](t, file2(t, files, "dependency"))
+	if len(deps) != n-1 || deps[5].SliceOut != 5 || deps[5].SliceIn != 6 || deps[5].DependencyType != "raw" || deps[5].GapNS != 0 || !deps[5].IsBinding || !deps[5].IsCritical {
+		t.Errorf("%d dependencies, the sixth %+v", len(deps), deps[5])
+	}
+	tracks, _ := read[tracetable.Track](t, file2(t, files, "track"))
+	if len(tracks) != 2 || tracks[0].ThreadName != "DMA" || tracks[0].Kind != "dma" || tracks[0].SliceCount != n/2 {
+		t.Errorf("tracks %+v", tracks)
+	}
+	counters, _ := read[tracetable.Counter](t, file2(t, files, "counter"))
+	if len(counters) != 2 || counters[0].Value != 0.1 {
+		t.Errorf("counters %+v", counters)
+	}
+	warnings, _ := read[tracetable.Warning](t, file2(t, files, "warning"))
+	if len(warnings) != 1 || warnings[0].Count != 3 {
+		t.Errorf("warnings %+v", warnings)
+	}
+	schema, _ := read[tracetable.Field](t, file2(t, files, "schema_fields"))
+	if len(schema) < 50 || schema[0].Name != "id" || schema[0].Table != "slice" || schema[0].Type != "INT64" {
+		t.Errorf("%d fields, the first %+v", len(schema), schema[0])
+	}
+	if again := file2(t, files, "slice"); !bytes.Equal(b, again) {
+		t.Error("the second time gives other bytes")
+	}
+}
+
+func TestNeuronNames(t *testing.T) {
+	tl := timeline(1000)
+	files, err := Files(tl, Neuron, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := read[tracetable.Instruction](t, file2(t, files, "Instruction"))
+	if len(rows) != 1000 || rows[1].Engine != "Vector" || rows[0].Engine != "DMA" || rows[7].DurationNS != rows[7].EndTS-rows[7].StartTS {
+		t.Errorf("%d rows, %+v", len(rows), rows[1])
+	}
+	flows, _ := read[tracetable.Flow](t, file2(t, files, "Flow"))
+	if len(flows) != 999 || flows[0].DependencyType != "FLOW_DEPENDENCE" {
+		t.Errorf("%d flows, %+v", len(flows), flows[0])
+	}
+	about, _ := read[tracetable.Metadata](t, file2(t, files, "Metadata"))
+	found := false
+	for _, x := range about {
+		found = found || x.Key == "is_simulation" && x.Value == "true"
+	}
+	if !found {
+		t.Error("the file does not say that it is a simulation")
+	}
+	if _, err := Files(tl, "other", "1"); err == nil {
+		t.Error("names that are none")
+	}
+	if _, err := Find(files, "slice"); err == nil {
+		t.Error("a table that is none")
+	}
+}
+
+// The CSV tables hold what the Parquet tables hold.
+func TestCSVEqualsParquet(t *testing.T) {
+	tl := timeline(5000)
+	files, err := Files(tl, Perfetto, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := read[tracetable.Slice](t, file2(t, files, "slice"))
+	for _, f := range csvtable.Files(tl) {
+		var out bytes.Buffer
+		if err := f.Write(context.Background(), &out); err != nil {
+			t.Fatal(err)
+		}
+		got, err := csv.NewReader(&out).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", f.Table, err)
+		}
+		if f.Table != "slice" {
+			continue
+		}
+		column := map[string]int{}
+		for k, name := range got[0] {
+			column[name] = k
+		}
+		if len(got) != len(rows)+1 || len(column) != len(tracetable.Columns[tracetable.Slice]("slice")) {
+			t.Fatalf("%d lines, %d columns", len(got), len(column))
+		}
+		for i, r := range rows {
+			line := got[i+1]
+			held := ""
+			if r.HeldBy != nil {
+				held = strconv.FormatInt(*r.HeldBy, 10)
+			}
+			if line[column["ts"]] != strconv.FormatInt(r.TS, 10) || line[column["source"]] != r.Source || line[column["held_by"]] != held || line[column["is_critical"]] != "true" {
+				t.Fatalf("line %d is %q, row %+v", i+1, line, r)
+			}
+		}
+	}
+}
