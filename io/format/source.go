@@ -34,6 +34,7 @@ type Source struct {
 	ctx   context.Context
 	done  int64
 	tell  func(int64)
+	err   error
 }
 
 // Open opens the file at path, or standard input for "-".
@@ -84,10 +85,22 @@ func FromBytes(name string, b []byte) (*Source, error) {
 // OnProgress has tell called with the number of bytes taken from the file.
 func (s *Source) OnProgress(tell func(int64)) { s.tell = tell }
 
-// Head returns up to SniffLen first bytes without consuming them.
+// Head returns up to SniffLen first bytes without consuming them. Where there
+// are none, Err tells whether that is an error.
 func (s *Source) Head() []byte {
-	b, _ := s.in.Peek(SniffLen) // a short input is no error here; reading will tell
+	b, err := s.in.Peek(SniffLen)
+	if len(b) == 0 && err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
 	return b
+}
+
+// Err returns what kept Head from seeing any bytes.
+func (s *Source) Err() error {
+	if s.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.Name, s.err)
 }
 
 // Read implements io.Reader over the unwrapped bytes. It fails when the

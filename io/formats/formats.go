@@ -17,7 +17,6 @@ import (
 	"perfsim/io/neuronprofile"
 	"perfsim/io/stablehlo"
 	"perfsim/io/ttprof"
-	"perfsim/io/ttprof"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
@@ -34,7 +33,6 @@ func Importers() []format.Importer {
 		hlo.TextImporter,
 		hlo.ProtoImporter,
 		stablehlo.Importer,
-		ttprof.Importer,
 		ttprof.Importer,
 	}
 }
@@ -59,6 +57,9 @@ func Find(src *format.Source, name string) (format.Importer, error) {
 	}
 	if name != "" {
 		return format.Importer{}, fmt.Errorf("format %q is not one of %s", name, strings.Join(known, ", "))
+	}
+	if err := src.Err(); err != nil {
+		return format.Importer{}, err
 	}
 	if len(src.Head()) == 0 {
 		return format.Importer{}, fmt.Errorf("%s: empty input", src.Name)
