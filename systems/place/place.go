@@ -277,11 +277,27 @@ func (k *kernel) some(lo, hi uint32) error {
 	if k.blk != nil {
 		return k.fast(lo, hi)
 	}
-	return k.rows(lo, hi)
+	n := k.m.Instr.Len()
+	if n < prefetchFrom || k.m.Edges.Preds.Rows() != n {
+		return k.rows(lo, hi)
+	}
+	// The times that a block needs are asked for before it is placed.
+	off, words, arrive := k.m.Edges.Preds.Offsets(), k.m.Edges.Preds.Words(), k.w.Events.Arrive.Slice()
+	for lo < hi {
+		end := min(lo+blockRows, hi)
+		if edges := words[off[lo]:off[end]]; len(edges) > 0 {
+			prefetchTimes(&edges[0], len(edges), &arrive[0])
+		}
+		if err := k.rows(lo, end); err != nil {
+			return err
+		}
+		lo = end
+	}
+	return nil
 }
 
 // special are the flags that make an instruction leave the plain path.
-const special = components.FlagTrigger | components.FlagCollective | components.FlagBarrier | components.FlagLoop | components.FlagCollective | components.FlagBarrier
+const special = components.FlagTrigger | components.FlagCollective | components.FlagBarrier | components.FlagLoop
 
 // rows places rows lo to hi by all rules.
 func (k *kernel) rows(lo, hi uint32) error {

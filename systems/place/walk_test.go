@@ -159,3 +159,39 @@ func TestAssemblyStaysInside(t *testing.T) {
 		}
 	}
 }
+
+// At the sizes where times are asked for ahead, the times are those of a loop
+// that knows lanes and edges only.
+func TestLargeModules(t *testing.T) {
+	m := plainModule(rand.New(rand.NewPCG(6, 1)), 1<<16+300)
+	arrive := make([]pair, m.Instr.Len())
+	free := make([]pair, m.Lanes.Len())
+	for i := range arrive {
+		start := free[m.Instr.Lane.At(i)]
+		for _, w := range m.Edges.Preds.Row(i) {
+			p := arrive[w&ecs.TargetMask]
+			switch uint8(w >> ecs.ClassShift) {
+			case components.ClassAnti:
+				start[0] = max(start[0], p[0])
+				continue
+			case components.ClassOrdered:
+				early := uint64(m.Instr.Latency.At(int(w&ecs.TargetMask)) - m.Instr.Issue.At(int(w&ecs.TargetMask)))
+				p = pair{p[0] - early, p[1] - early}
+			}
+			start = maxPair(start, p)
+		}
+		is, lat := uint64(m.Instr.Issue.At(i)), uint64(m.Instr.Latency.At(i))
+		free[m.Instr.Lane.At(i)] = pair{start[0] + is, start[1] + is}
+		arrive[i] = pair{start[0] + lat, start[1] + lat}
+	}
+	for _, fast := range []bool{true, false} {
+		w := placed(t, m, Rules{}, fast && hasFast())
+		if got := w.Events.Arrive.Slice(); !slices.Equal(got, arrive) {
+			i := 0
+			for got[i] == arrive[i] {
+				i++
+			}
+			t.Fatalf("fast %v: instruction %d: %v, want %v", fast, i, got[i], arrive[i])
+		}
+	}
+}
