@@ -15,6 +15,8 @@ type progress struct {
 	p    *mpb.Progress
 	bar  *mpb.Bar
 	seen atomic.Int64
+	// watch, where not nil, is told the name of every piece of work.
+	watch func(name string)
 }
 
 // newProgress returns a display on stderr; quiet turns it off.
@@ -29,6 +31,9 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 // start begins a bar for work of total units, replacing the one before; bytes
 // tells that the units are bytes. A total of 0 or less is not known.
 func (p *progress) start(name string, total int64, bytes bool) {
+	if p.watch != nil {
+		p.watch(name)
+	}
 	if p.p == nil {
 		return
 	}

@@ -23,6 +23,7 @@ import (
 
 func newRunCommand() *cobra.Command {
 	var in inputFlags
+	var rec recordFlags
 	var out string
 	var packageOnly bool
 	var asJSON, timings, verbose bool
@@ -57,6 +58,9 @@ store and the package file.perf-sim.`,
 			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
+			if err := rec.begin(p); err != nil {
+				return err
+			}
 			began := time.Now()
 			m, err := in.load(c.Context(), c, args[0], p)
 			if err != nil {
@@ -69,6 +73,9 @@ store and the package file.perf-sim.`,
 			}
 			w, times, err := simulate(c.Context(), &in, m, passes, emit.Output{Dir: out, PackageOnly: packageOnly}, log, p)
 			if err != nil {
+				return err
+			}
+			if err := rec.finish(c.Context(), &w.World, c.ErrOrStderr()); err != nil {
 				return err
 			}
 			p.close()
@@ -84,6 +91,7 @@ store and the package file.perf-sim.`,
 		},
 	}
 	in.add(c)
+	rec.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
 	c.Flags().BoolVar(&packageOnly, "package-only", false, "with -o: stream the perf_sim traces straight into file.perf-sim and write no trace files")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")
