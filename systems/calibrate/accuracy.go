@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"perfsim/components"
 	"perfsim/components/machine"
@@ -263,15 +264,35 @@ func (a *Accuracy) dmaAlone(profiles []*profile, left []*machine.Machine) error 
 // over, so that a single window that flips does not decide.
 const sensitivityPhases = 4
 
+// operations are the names of the data-path operations of the modules.
+func operations(modules []*components.Module) map[string]bool {
+	used := map[string]bool{}
+	for _, m := range modules {
+		type key struct {
+			op components.Opcode
+			e  components.Engine
+		}
+		seen := map[key]bool{}
+		for i := range m.Instr.Len() {
+			k := key{m.Instr.Opcode.At(i), m.Instr.Engine.At(i)}
+			if !seen[k] {
+				seen[k] = true
+				used[k.e.String()+"."+cost.CalibratedOpName(m.OpcodeName(k.op))] = true
+			}
+		}
+	}
+	return used
+}
+
 // sensitivity changes every constant and operation by ten per cent.
 func (a *Accuracy) sensitivity(ctx context.Context, modules []*components.Module, mach *machine.Machine, progress func(done, total int64)) error {
 	total := func(m *components.Module, mach *machine.Machine) (float64, error) {
 		sum := 0.0
-		for k := range sensitivityPhases {
-			p, err := calibrated.Predict(ctx, m, mach, calibrated.Options{Phase: nominalWindow * float64(k) / sensitivityPhases})
-			if err != nil {
-				return 0, err
-			}
+		phases := make([]float64, sensitivityPhases)
+		for k := range phases {
+			phases[k] = nominalWindow * float64(k) / sensitivityPhases
+		}
+		err := calibrated.PredictPhases(ctx, m, mach, phases, func(p *calibrated.Prediction) {
 			lo, hi := math.Inf(1), math.Inf(-1)
 			for i := range m.Instr.Len() {
 				if diff.Kernel(m, i) {
@@ -279,8 +300,8 @@ func (a *Accuracy) sensitivity(ctx context.Context, modules []*components.Module
 				}
 			}
 			sum += hi - lo
-		}
-		return sum / sensitivityPhases, nil
+		})
+		return sum / sensitivityPhases, err
 	}
 	base := make([]float64, len(modules))
 	for k, m := range modules {
@@ -307,7 +328,11 @@ func (a *Accuracy) sensitivity(ctx context.Context, modules []*components.Module
 			c.Calibrated.Constants[n] = k
 		}})
 	}
+	used := operations(modules)
 	for _, n := range mach.Calibrated.OpNames() {
+		if strings.Contains(n, ".") && !used[n] {
+			continue
+		}
 		op := mach.Calibrated.Ops[n]
 		changes = append(changes, change{"op." + n + " issue interval", op.Base, func(c *machine.Machine, by float64) {
 			o := c.Calibrated.Ops[n]

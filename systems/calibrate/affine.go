@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/valyala/fastjson"
+
 	"perfsim/components"
 	"perfsim/components/machine"
 )
@@ -39,6 +41,7 @@ func FromTraces(ctx context.Context, modules []*components.Module, base *machine
 		size   int
 	}
 	ns, ds := map[key][]float64{}, map[key][]float64{}
+	var parser fastjson.Parser
 	for _, m := range modules {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
@@ -50,13 +53,17 @@ func FromTraces(ctx context.Context, modules []*components.Module, base *machine
 		for i := range in.Len() {
 			e := in.Engine.At(i)
 			if f := in.Flags.At(i); f&(components.FlagCollective|components.FlagHWDGE|components.FlagSWDGE|components.FlagSequencer|components.FlagLoop) != 0 ||
-				in.Lane.At(i)%components.LanesPerCore == components.LaneDMA || in.Elems.At(i) == 0 || in.MeasuredDur.At(i) == 0 || !hasSequencer(e) {
+				in.Lane.At(i)%components.LanesPerCore == components.LaneDMA || in.MeasuredDur.At(i) == 0 || !hasSequencer(e) {
 				continue
 			}
-			k := key{m.OpcodeName(in.Opcode.At(i)), e, in.DType.At(i).Size()}
-			n := float64(in.Elems.At(i))
-			if e == components.PE && in.OutElems.Get(i) > 0 {
-				n = float64(in.OutElems.At(i))
+			s, ok := shapeOf(m, i, &parser)
+			if !ok {
+				continue
+			}
+			k := key{m.OpcodeName(in.Opcode.At(i)), e, s.dtype.Size()}
+			n := float64(s.elems)
+			if e == components.PE && s.outElems > 0 {
+				n = float64(s.outElems)
 			}
 			ns[k] = append(ns[k], n)
 			ds[k] = append(ds[k], float64(in.MeasuredDur.At(i)))

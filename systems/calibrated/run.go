@@ -292,11 +292,34 @@ func Predict(ctx context.Context, m *components.Module, mach *machine.Machine, o
 	return PredictWith(ctx, m, mach, c, opt)
 }
 
+// PredictPhases predicts a module for several phases of the governor and calls f
+// with each prediction, which is valid until f returns.
+func PredictPhases(ctx context.Context, m *components.Module, mach *machine.Machine, phases []float64, f func(*Prediction)) error {
+	c, err := Load(mach)
+	if err != nil {
+		return err
+	}
+	p := newProgram(m, mach, c)
+	out := newRows(p)
+	for _, phase := range phases {
+		r, err := p.predict(ctx, Options{Phase: phase}, out)
+		if err != nil {
+			return err
+		}
+		f(r)
+	}
+	return nil
+}
+
 // PredictWith is Predict with given constants. A phase of NaN asks for the
 // median over phases.
 func PredictWith(ctx context.Context, m *components.Module, mach *machine.Machine, c *Constants, opt Options) (*Prediction, error) {
 	p := newProgram(m, mach, c)
-	out := newRows(p)
+	return p.predict(ctx, opt, newRows(p))
+}
+
+func (p *program) predict(ctx context.Context, opt Options, out rows) (*Prediction, error) {
+	m := p.m
 	r := &Prediction{Start: out.start, Dur: out.dur, Complete: out.arrive}
 	for n, b := range m.TopBlocks() {
 		o := opt

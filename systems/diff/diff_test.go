@@ -187,6 +187,13 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%s: %q", w.Name, w.Reason)
 		}
 	}
+	slow := slices.Clone(rows)
+	slow[2].dur += 200
+	slow[3].start += 200
+	r = Compare(a, Measured(module(t, slow)), Options{})
+	if w := r.Start.Worst[0]; len(r.Start.Worst) != 1 || w.Name != "exp" || w.Reason != "add at 2.10 µs takes 200 ns more: cost of the operation" {
+		t.Errorf("%+v", r.Start.Worst)
+	}
 	early := slices.Clone(rows)
 	early[2].start -= 40
 	early[3].start -= 40

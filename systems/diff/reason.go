@@ -66,15 +66,15 @@ func (w *reasons) start(pair int) string {
 			break
 		}
 		i := w.r.pairs[pair][0]
-		best, bestOff := -1, math.Inf(1)
+		best, bestOff, byEnd := -1, math.Inf(1), false
 		try := func(q int) {
 			k := w.pairOf[q]
 			if k == 0 || q == i {
 				return
 			}
-			for _, e := range []float64{w.delta(k - 1), w.endDelta(k - 1)} {
+			for n, e := range []float64{w.delta(k - 1), w.endDelta(k - 1)} {
 				if off := math.Abs(d - e); off < bestOff {
-					best, bestOff = k-1, off
+					best, bestOff, byEnd = k-1, off, n == 1
 				}
 			}
 		}
@@ -89,6 +89,11 @@ func (w *reasons) start(pair int) string {
 			break
 		}
 		pair = best
+		if byEnd && math.Abs(w.delta(pair)) < math.Abs(d)/2 {
+			// It started much as on the other side and lasted otherwise.
+			i := w.r.pairs[pair][0]
+			return fmt.Sprintf("%s at %.2f µs takes %s: %s", w.a.instr(i), (w.a.Start[i]-w.r.offsetA)/1e3, longer(w.endDelta(pair)-w.delta(pair)), w.duration(pair))
+		}
 	}
 	text := w.origin(pair)
 	if pair != from {

@@ -14,7 +14,7 @@ type Options struct {
 	// Threshold is the difference of two starts, in ns, from which the
 	// timelines count as parted; 0 for one per cent of A's kernel time.
 	Threshold float64
-	Worst     int // rows listed; 0 for ten
+	Worst     int // rows listed, of those that differ; 0 for ten
 }
 
 // What is laid over one another.
@@ -263,11 +263,11 @@ func (r *Report) errors(a, b *Side, opt Options) {
 		return e
 	}
 	r.Start = list(func(d diff) float64 { return d.start })
-	for k := len(all) - 1; k >= max(0, len(all)-worst); k-- {
+	for k := len(all) - 1; k >= max(0, len(all)-worst) && all[k].start != 0; k-- {
 		r.Start.Worst = append(r.Start.Worst, r.row(a, b, all[k].pair, all[k].start, why.start(all[k].pair)))
 	}
 	r.Duration = list(func(d diff) float64 { return d.dur })
-	for k := len(all) - 1; k >= max(0, len(all)-worst); k-- {
+	for k := len(all) - 1; k >= max(0, len(all)-worst) && all[k].dur != 0; k-- {
 		r.Duration.Worst = append(r.Duration.Worst, r.row(a, b, all[k].pair, all[k].dur, why.duration(all[k].pair)))
 	}
 	if part >= 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -184,9 +185,11 @@ func (r *calibrationReport) print(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nnot identified by these profiles, kept: %d\n", len(r.Fit.Kept))
-	for _, n := range r.Fit.Kept {
-		fmt.Fprintf(w, "  %s\n", n)
+	fmt.Fprintf(w, "\n%s not identified by these profiles and kept", countOf(len(r.Fit.Kept), "constant"))
+	if len(r.Fit.Kept) <= mostKept {
+		fmt.Fprintf(w, ": %s\n", strings.Join(r.Fit.Kept, ", "))
+	} else {
+		fmt.Fprintf(w, " (--json lists them)\n")
 	}
 	if r.Summary == nil {
 		return nil
@@ -204,6 +207,9 @@ func (r *calibrationReport) print(w io.Writer) error {
 		s.KernelMedian, s.KernelWorst, s.BusyMedian, s.StartP90)
 	return err
 }
+
+// mostKept bounds the names printed for people.
+const mostKept = 40
 
 func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machine.Machine, o *calibrateFlags, p *progress) error {
 	rows, mach, err := calibrate.FromTraces(c.Context(), modules, base)

@@ -242,6 +242,9 @@ func printDiff(out io.Writer, r *diff.Report) error {
 	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
 		fmt.Fprintf(out, "\n%s differ by %s (median, %.2f %% of the kernel), %s (90th percentile, %.2f %%), %s (most, %.2f %%)\n",
 			e.name, nanos(uint64(e.P50)), e.P50Percent, nanos(uint64(e.P90)), e.P90Percent, nanos(uint64(e.Max)), e.MaxPercent)
+		if len(e.Worst) == 0 {
+			continue
+		}
 		fmt.Fprintln(tw, "B-A\tINSTRUCTION\tENGINE OPCODE\tSTART A\tSTART B\tDURATION A\tB\tWHY\t")
 		for _, x := range e.Worst {
 			printDiffRow(tw, &x)
