@@ -128,6 +128,13 @@ func (c *C) Run(variant string) (ns int64, sum uint64, err error) {
 	return ns, sum, err
 }
 
+// Trace has the program write the times of the last run as a trace and
+// returns its CPU time in ns and the bytes of the trace.
+func (c *C) Trace() (ns, size int64, err error) {
+	ns, sum, err := c.Run("trace")
+	return ns, int64(sum), err
+}
+
 // Close ends the program and removes its files.
 func (c *C) Close() error {
 	if c.in != nil {

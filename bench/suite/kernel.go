@@ -9,6 +9,7 @@ import (
 
 	"perfsim/bench/kernel"
 	"perfsim/components"
+	"perfsim/io/catapult"
 	"perfsim/systems/place"
 )
 
@@ -94,9 +95,31 @@ func (b *bench) kernel() error {
 				b.r.add("kernel/Go to best C", n, "ratio", ns/best)
 			}
 			first = false
-			return nil
+			if c == nil || n > traceMost {
+				return nil
+			}
+			return b.traces(n, c, w)
 		})
 	})
+}
+
+// traces lets C and Go take turns at writing the trace of run A.
+func (b *bench) traces(n int, c *kernel.C, w *components.World) error {
+	theirs, size, err := c.Trace()
+	if err != nil {
+		return err
+	}
+	b.r.add("trace/C", n, "ns/instr", float64(theirs)/float64(n))
+	b.r.add("trace/C, bytes", n, "bytes/instr", float64(size)/float64(n))
+	var out counter
+	ours, err := timed(func() error { return catapult.Write(b.ctx, &out, w, 0, components.RunA, false, 1) })
+	if err != nil {
+		return err
+	}
+	b.r.add("trace/Go", n, "ns/instr", ours/float64(n))
+	b.r.add("trace/Go, bytes", n, "bytes/instr", float64(out)/float64(n))
+	b.r.add("trace/Go to C, byte for byte", n, "ratio", ours/float64(out)/(float64(theirs)/float64(size)))
+	return nil
 }
 
 func runPlain(w *components.World) error {

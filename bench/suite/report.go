@@ -209,6 +209,17 @@ func (r *Results) textTable(p *printer) {
 	}
 	p.heading("Text", "MB a second of CPU, one goroutine, before compression.")
 	r.bySize(p, "MB/s", "text/", names, false, best)
+	if c := r.names("trace/"); len(c) > 0 {
+		p.line("")
+		p.line("The trace of run A of the kernel's graph, by our writer and by a plain C program with the same records (`bench/kernel/c`), in turns:")
+		p.line("")
+		r.bySize(p, "trace", "trace/", c, false, func(s *Sample) string {
+			if s.Unit == "ratio" {
+				return "**" + median(s) + "**"
+			}
+			return best(s)
+		})
+	}
 }
 
 func (r *Results) processTable(p *printer) {

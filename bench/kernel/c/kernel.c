@@ -4,7 +4,8 @@
 //
 //	NAME CPU_NANOSECONDS CHECKSUM
 //
-// so that the caller can let it take turns with the Go kernel. All variants
+// so that the caller can let it take turns with the Go kernel. "trace" writes
+// the times of the variant before as a trace and answers with its bytes. All variants
 // place both runs: A honours all edges, B leaves class 3 (anti) out.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -230,6 +231,80 @@ static void ell32_prefetch(void) {
 	}
 }
 
+// The trace of run A as a plain C program would write it: the records of the
+// Go writer, in the order of the rows, into a buffer that is thrown away.
+static char *text(char *p, const char *s) {
+	size_t k = strlen(s);
+	memcpy(p, s, k);
+	return p + k;
+}
+
+static char *number(char *p, u64 v) {
+	char d[20];
+	int k = 20;
+	do {
+		d[--k] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	memcpy(p, d + k, (size_t)(20 - k));
+	return p + 20 - k;
+}
+
+static const char *const kinds[4] = {"Flow", "Output", "Ordered", "Anti"};
+static u64 trace_bytes;
+
+static void trace(void) {
+	static char buf[1 << 20];
+	char *p = buf;
+	trace_bytes = 0;
+	for (u32 i = 0; i < n; i++) {
+		u64 start = arrive[i].a - latency[i];
+		p = text(p, ",{\"name\":\"I-");
+		p = number(p, i);
+		p = text(p, "\",\"ph\":\"X\",\"ts\":");
+		p = number(p, start);
+		p = text(p, ",\"dur\":");
+		p = number(p, issue[i]);
+		p = text(p, ",\"pid\":0,\"tid\":");
+		p = number(p, lane[i]);
+		p = text(p, ",\"args\":{\"bir_id\":");
+		p = number(p, i);
+		p = text(p, ",\"bir_name\":\"I-");
+		p = number(p, i);
+		p = text(p, "\",\"opcode\":\"TensorTensor\",\"nki_source_location\":\"\",\"input_shapes\":\"\",\"output_shapes\":\"\","
+			"\"input_access_patterns\":\"\",\"output_access_patterns\":\"\",\"inst_dump\":\"TensorTensor\",\"latency_ns\":");
+		p = number(p, latency[i]);
+		p = text(p, ",\"deps\":[");
+		for (u32 e = off[i]; e < off[i + 1]; e++) {
+			u32 w = words[e], to = w & TARGET;
+			if (e > off[i])
+				*p++ = ',';
+			p = text(p, "{\"bir_id\":");
+			p = number(p, to);
+			if (lane[to] != lane[i]) {
+				p = text(p, ",\"engine\":\"Engine");
+				p = number(p, lane[to]);
+				*p++ = '"';
+			}
+			p = text(p, ",\"edge_type\":\"");
+			p = text(p, kinds[w >> CLASS_SHIFT]);
+			p = text(p, "\",\"end_time\":");
+			p = number(p, arrive[to].a);
+			*p++ = '}';
+			if (p - buf > (1 << 20) - 4096) {
+				trace_bytes += (u64)(p - buf);
+				p = buf;
+			}
+		}
+		p = text(p, "]}}\n");
+		if (p - buf > (1 << 20) - 4096) {
+			trace_bytes += (u64)(p - buf);
+			p = buf;
+		}
+	}
+	trace_bytes += (u64)(p - buf);
+}
+
 static const struct { const char *name; void (*run)(void); int narrow; } variants[] = {
 	{"csr", csr, 0},
 	{"csr-prefetch", csr_prefetch, 0},
@@ -323,6 +398,14 @@ int main(int argc, char **argv) {
 	char line[64];
 	while (fgets(line, sizeof line, stdin)) {
 		line[strcspn(line, "\n")] = 0;
+		if (strcmp(line, "trace") == 0) {
+			// Of the times that the variant before it left.
+			u64 t = now();
+			trace();
+			printf("trace %llu %llx\n", (unsigned long long)(now() - t), (unsigned long long)trace_bytes);
+			fflush(stdout);
+			continue;
+		}
 		for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
 			if (strcmp(line, variants[v].name) != 0)
 				continue;
