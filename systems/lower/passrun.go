@@ -1,0 +1,248 @@
+package lower
+
+import "perfsim/components"
+
+// run emits the loop.
+func (p *pass) run() {
+	f := p.f
+	p.results()
+	for i := range p.ops {
+		if p.ops[i].once {
+			p.emit(i, 0, true)
+			p.save(i, 0, true)
+		}
+	}
+	f.l.e.loop(p.n, func(t int64) {
+		p.at = t
+		for n := range p.in {
+			p.loadTile(n, t)
+		}
+		for i := range p.ops {
+			if !p.ops[i].once {
+				p.emit(i, t, false)
+				p.save(i, t, false)
+			}
+		}
+	})
+	f.l.e.drain()
+	for i := range p.ops {
+		p.overPartitions(i)
+	}
+}
+
+// width returns the elements per partition of tile t.
+func (p *pass) width(t int64) int64 {
+	if t == p.n-1 {
+		return p.free - (p.n-1)*p.f0
+	}
+	return p.f0
+}
+
+// share cuts total into n parts that are equal but for the last.
+func share(total, t, n int64) int64 {
+	if t == n-1 {
+		return total - (n-1)*(total/n)
+	}
+	return total / n
+}
+
+// bytesOf returns the bytes of tile t of an array with total bytes.
+func (p *pass) bytesOf(v int32, t int64) int64 {
+	x := &p.f.values[v]
+	if x.elems == p.space && x.size*x.elems == x.total {
+		per := p.f0 * p.parts * x.size
+		if t < p.n-1 && per*(p.n-1) <= x.total {
+			return per
+		}
+		if per*(p.n-1) <= x.total {
+			return x.total - per*(p.n-1)
+		}
+	}
+	return share(x.total, t, p.n)
+}
+
+func (p *pass) loadTile(n int, t int64) {
+	in := &p.in[n]
+	if in.ring == nil && !in.fresh {
+		return
+	}
+	f := p.f
+	x := &f.values[in.v]
+	to, slot := in.ring, int(t)
+	if to == nil {
+		to = in.chip
+	} else {
+		slot %= len(to.tiles)
+	}
+	elems := max(mulDiv(p.width(t), x.elems, p.space), 1)
+	f.load(in.v, to, slot, t, p.n, p.bytesOf(in.v, t), p.parts, elems)
+}
+
+// readArg says that the instruction being made reads operand a in tile t.
+func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
+	f := p.f
+	e := &f.l.e
+	s := p.src[a.v]
+	d := f.values[a.v].dtype
+	switch {
+	case s.konst:
+		return false
+	case s.in > 0:
+		in := &p.in[s.in-1]
+		r := in.chip
+		switch {
+		case in.ring != nil:
+			r = in.ring
+			if once {
+				return false
+			}
+			k := int(t) % len(r.tiles)
+			e.read(r, k, k+1)
+			f.operand(components.RoleIn, r, int64(k)*r.tileBytes, elems, p.parts, d)
+		case once || len(r.tiles) == 1:
+			e.read(r, 0, min(len(r.tiles), 8))
+			f.operand(components.RoleIn, r, 0, elems, p.parts, d)
+		default:
+			t0, t1 := int(t), int(t)+1
+			if !in.fresh {
+				t0, t1 = r.span(t*p.f0, t*p.f0+p.width(t), p.free)
+			}
+			e.read(r, t0, t1)
+			f.operand(components.RoleIn, r, int64(t0)*r.tileBytes, elems, p.parts, d)
+		}
+	case s.op > 0:
+		o := &p.ops[s.op-1]
+		r, k := p.place(o, t)
+		if r == nil {
+			return false
+		}
+		e.read(r, k, k+1)
+		f.operand(components.RoleIn, r, int64(k)*r.tileBytes, elems, p.parts, d)
+	}
+	return true
+}
+
+// place returns where the result of an operator is in tile t.
+func (p *pass) place(o *mapOp, t int64) (*region, int) {
+	switch {
+	case o.acc != nil:
+		return o.acc, 0
+	case o.once:
+		return o.temp, 0
+	case o.keep != nil:
+		return o.keep, int(t) % len(o.keep.tiles)
+	case o.ring != nil:
+		return o.ring, int(t) % len(o.ring.tiles)
+	case o.slot >= 0:
+		r := p.temps[o.slot]
+		return r, int(t) % len(r.tiles)
+	}
+	return nil, 0
+}
+
+// pick returns the less busy of Activation and DVE for what both can do.
+func (f *fn) pick(eng components.Engine, cycles int64) components.Engine {
+	if eng != components.Unassigned {
+		return eng
+	}
+	c := f.l.mach.Clock
+	a := (f.busy[slotACT] + cycles) * int64(c.DVE)
+	d := (f.busy[slotDVE] + cycles) * int64(c.Activation)
+	if a <= d {
+		return components.Activation
+	}
+	return components.DVE
+}
+
+// emit makes the instructions of operator i in tile t.
+func (p *pass) emit(i int, t int64, once bool) {
+	f := p.f
+	e := &f.l.e
+	o := &p.ops[i]
+	if len(o.steps) == 0 {
+		return
+	}
+	f.name(o.x.op)
+	elems := max(mulDiv(p.width(t), o.elems, p.space), 1)
+	if once {
+		elems = max(ceilDiv(o.elems, p.parts), 1)
+	}
+	elems *= o.double
+	d := f.values[o.out[0]].dtype
+	whole := elems
+	for n, s := range o.steps {
+		to, k := p.place(o, t)
+		elems := whole
+		if s.op == components.OpcodeReciprocal && o.few > 0 && o.few < o.elems {
+			elems = max(mulDiv(whole, o.few, o.elems), 1)
+		}
+		in := 0
+		var flags components.Flags
+		dt := d
+		if n == 0 {
+			for _, a := range o.x.args {
+				if p.readArg(a, t, once, elems) {
+					in++
+					if in == 1 {
+						dt = f.values[a.v].dtype
+					}
+				}
+			}
+		} else {
+			e.read(to, k, k+1)
+			f.operand(components.RoleIn, to, int64(k)*to.tileBytes, elems, p.parts, d)
+			in = 1
+			if s.op == components.OpcodeTensorTensor || s.op == components.OpcodeTensorScalarPtr {
+				for _, a := range o.x.args[:min(len(o.x.args), 1)] {
+					if p.readArg(a, t, once, elems) {
+						in++
+					}
+				}
+			}
+		}
+		acc := o.acc != nil
+		dOut := d
+		if acc {
+			dOut = components.Float32
+		}
+		if acc && t > 0 {
+			e.read(to, k, k+1)
+			f.operand(components.RoleIn, to, 0, min(elems, p.f0), p.parts, dOut)
+			in++
+		}
+		if in >= 2 && s.op != components.OpcodeTensorScalarPtr {
+			flags |= components.FlagTwoInputs
+		}
+		if in >= 3 {
+			flags |= components.FlagThreeInputs
+		}
+		if dt.Size() != d.Size() {
+			flags |= components.FlagMixedTypes
+		}
+		op := s.op
+		if op == components.OpcodeTensorTensor && in < 2 {
+			op = components.OpcodeTensorScalar
+		}
+		eng := f.pick(s.eng, elems)
+		if op == components.OpcodeTensorCopy && eng == components.Activation {
+			op = components.OpcodeActivation
+		}
+		e.write(to, k, k+1)
+		f.operand(components.RoleOut, to, int64(k)*to.tileBytes, p.outElems(o, elems, t), p.parts, dOut)
+		lane := uint16(eng)
+		f.busy[slotOf(lane)] += elems
+		e.add(ins{op: op, eng: eng, lane: lane, flags: flags, elems: elems, out: p.outElems(o, elems, t), parts: p.parts, dtype: dt, fn: e.sym(s.fn)})
+	}
+}
+
+// outElems is how many elements per partition an operator writes in a tile.
+func (p *pass) outElems(o *mapOp, elems, t int64) int64 {
+	if o.x.kind == components.OpReduce && !o.rows && !o.full {
+		return max(mulDiv(elems, p.f.values[o.out[0]].elems, max(o.elems, 1)), 1)
+	}
+	if o.full {
+		return 1
+	}
+	return elems
+}
+
