@@ -80,47 +80,61 @@ func (b *bench) addUsage(name string, n int, u usage) {
 	b.r.add(name+"/faults", n, "pages", u.faults)
 }
 
-// processes takes whole runs of the program, as a person starts them.
+// processes takes whole runs that write nothing, as a person starts them.
 func (b *bench) processes() error {
 	return b.sizes("processes", 1<<30, func(n int) error {
 		path, err := b.snapshot(n)
 		if err != nil {
 			return err
 		}
-		text := filepath.Join(b.opt.Dir, strconv.Itoa(n)+".bir.json")
-		if n <= traceMost {
-			if _, _, err := b.perfsim("convert", "-q", path, text); err != nil {
-				return err
-			}
-			defer os.Remove(text)
-		}
-		out := filepath.Join(b.opt.Dir, "out")
-		defer os.RemoveAll(out)
 		return b.rounds(func() error {
-			for _, c := range []struct {
-				name string
-				most int
-				args []string
-			}{
-				{"run/metrics only", 1 << 30, []string{"run", "-q", path}},
-				{"run/metrics only, one goroutine", 1 << 30, []string{"run", "-q", "-j", "1", path}},
-				{"run/traces into file.perf-sim", traceMost, []string{"run", "-q", "--package-only", "-o", out, path}},
-				{"run/all trace files and the package", traceMost, []string{"run", "-q", "-o", out, path}},
-				{"run/metrics only, from BIR JSON", traceMost, []string{"run", "-q", text}},
-			} {
-				if n > c.most {
-					continue
-				}
-				os.RemoveAll(out)
-				u, _, err := b.perfsim(c.args...)
-				if err != nil {
-					return err
-				}
-				b.addUsage(c.name, n, u)
-			}
-			return nil
+			return b.runs(n, []runCase{
+				{"run/metrics only", []string{"-q", path}},
+				{"run/metrics only, one goroutine", []string{"-q", "-j", "1", path}},
+			})
 		})
 	})
+}
+
+// outputs takes whole runs that write traces or read text.
+func (b *bench) outputs() error {
+	return b.sizes("traces and text", traceMost, func(n int) error {
+		path, err := b.snapshot(n)
+		if err != nil {
+			return err
+		}
+		text := filepath.Join(b.opt.Dir, strconv.Itoa(n)+".bir.json")
+		if _, _, err := b.perfsim("convert", "-q", path, text); err != nil {
+			return err
+		}
+		defer os.Remove(text)
+		out := filepath.Join(b.opt.Dir, "out")
+		return b.rounds(func() error {
+			defer os.RemoveAll(out)
+			return b.runs(n, []runCase{
+				{"run/traces into file.perf-sim", []string{"-q", "--package-only", "-o", out, path}},
+				{"run/all trace files and the package", []string{"-q", "-o", out + "/all", path}},
+				{"run/metrics only, from BIR JSON", []string{"-q", text}},
+			})
+		})
+	})
+}
+
+// runCase is one command line of `perfsim run`.
+type runCase struct {
+	name string
+	args []string
+}
+
+func (b *bench) runs(n int, cases []runCase) error {
+	for _, c := range cases {
+		u, _, err := b.perfsim(append([]string{"run"}, c.args...)...)
+		if err != nil {
+			return err
+		}
+		b.addUsage(c.name, n, u)
+	}
+	return nil
 }
 
 // latency reads the latency that `perfsim run --json` printed.

@@ -41,7 +41,7 @@ func run(args []string, log io.Writer) error {
 	fl := flag.NewFlagSet("perfbench", flag.ContinueOnError)
 	sizes := fl.String("sizes", "10000,100000,1000000,10000000,100000000", "numbers of instructions")
 	rounds := fl.Int("rounds", 5, "how often each figure is taken")
-	budget := fl.Duration("time", 5*time.Minute, "about how long each of the five parts may take; larger sizes are left out when it is over")
+	budget := fl.Duration("time", 5*time.Minute, "about how long each of the six parts may take; larger sizes are left out when it is over")
 	out := fl.String("o", "BENCHMARKS.md", "the report to write")
 	raw := fl.String("raw", "bench/results.txt", "the figures to write, for benchstat")
 	dir := fl.String("dir", "", "folder for temporary files, up to 35 bytes an instruction of the largest size")
