@@ -89,8 +89,8 @@ With --compare, two logs are compared zone by zone, with significance.`,
 	fl.Float64Var(&f.alpha, "alpha", 0.05, "level of significance for --compare, corrected for the number of zones")
 	fl.BoolVar(&f.drawMap, "map", false, "print the core grid with the busy share of each core")
 	fl.StringVar(&f.svg, "svg", "", "draw the core grid into this file (one a device: -1, -2, ... are added)")
-	fl.StringVar(&f.stats, "stats", "", "write the zone table, all rows, as CSV")
-	fl.StringVar(&f.zones, "zones", "", "write every zone as CSV")
+	fl.StringVar(&f.stats, "stats", "", "write the zone table, all rows, as CSV, or Parquet where the name ends in .parquet")
+	fl.StringVar(&f.zones, "zones", "", "write every zone as CSV, or Parquet where the name ends in .parquet")
 	fl.StringVar(&f.trace, "trace", "", "write a trace for chrome://tracing and Perfetto (.json or .json.gz)")
 	fl.StringVar(&f.report, "report", "", "write the vendor's C++ report, exact gaps beside its rounded ones")
 	fl.StringVar(&f.vendor, "vendor-output", "", "write device_analysis_data.json and device_stats.txt into this folder, as the vendor's script does")
@@ -273,6 +273,8 @@ func (f *profileFlags) toStdout() bool {
 	return false
 }
 
+func isParquet(path string) bool { return filepath.Ext(path) == ".parquet" }
+
 // files writes what was asked for.
 func (f *profileFlags) files(ctx context.Context, p *zonestat.Profile, stdout io.Writer) error {
 	type output struct {
@@ -281,8 +283,18 @@ func (f *profileFlags) files(ctx context.Context, p *zonestat.Profile, stdout io
 	}
 	l := p.Log
 	outs := []output{
-		{f.stats, func(w io.Writer) error { return zonestat.WriteZoneStats(w, p.Stats) }},
-		{f.zones, func(w io.Writer) error { return zonestat.WriteZones(ctx, w, l) }},
+		{f.stats, func(w io.Writer) error {
+			if isParquet(f.stats) {
+				return zonestat.WriteZoneStatsParquet(w, p.Stats)
+			}
+			return zonestat.WriteZoneStats(w, p.Stats)
+		}},
+		{f.zones, func(w io.Writer) error {
+			if isParquet(f.zones) {
+				return zonestat.WriteZonesParquet(ctx, w, l)
+			}
+			return zonestat.WriteZones(ctx, w, l)
+		}},
 		{f.trace, func(w io.Writer) error { return zonestat.WriteTrace(ctx, w, l, p.Topo) }},
 		{f.report, func(w io.Writer) error {
 			return zonestat.WriteReport(w, zonestat.Report(l, p.Topo, p.Launches), true)
