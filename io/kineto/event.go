@@ -75,6 +75,7 @@ type trace struct {
 	b       *timeline.Builder
 	parser  fastjson.Parser
 	buf     []byte
+	key     []byte
 	events  []event
 	begins  []mark
 	flows   []mark
@@ -162,15 +163,15 @@ func (t *trace) metadata(v *fastjson.Value) {
 // threadOf returns the thread of an event; pid and tid may be numbers or
 // strings.
 func (t *trace) threadOf(v *fastjson.Value) uint32 {
-	pid := string(t.text(v.Get("pid")))
-	tid := string(t.text(v.Get("tid")))
-	key := pid + "\x00" + tid
-	if n, ok := t.byKey[key]; ok {
+	t.key = append(t.key[:0], t.text(v.Get("pid"))...)
+	pid := len(t.key)
+	t.key = append(append(t.key, 0), t.text(v.Get("tid"))...)
+	if n, ok := t.byKey[string(t.key)]; ok {
 		return n
 	}
 	n := uint32(len(t.threads))
-	t.threads = append(t.threads, thread{pid: pid, tid: tid})
-	t.byKey[key] = n
+	t.threads = append(t.threads, thread{pid: string(t.key[:pid]), tid: string(t.key[pid+1:])})
+	t.byKey[string(t.key)] = n
 	return n
 }
 

@@ -73,6 +73,10 @@ func (n *noBOM) Read(p []byte) (int, error) {
 	return got, err
 }
 
+// longestCut is how much may follow the last whole event of a trace that was
+// cut off. More is no cut event but text that was taken for one.
+const longestCut = 1 << 16
+
 func read(ctx context.Context, src *format.Source, _ format.Options) (*components.Module, error) {
 	name := path.Base(src.Name)
 	for _, suffix := range []string{".gz", ".zst", ".json", ".pt.trace"} {
@@ -80,8 +84,9 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 	}
 	t := newTrace(timeline.New(name, "kineto"))
 	w := jsonarray.New(&noBOM{r: src})
-	n := 0
+	n, last := 0, int64(0) // last: where the last event ends
 	err := w.Each("traceEvents", func(text []byte, off int64) error {
+		last = off + int64(len(text))
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -90,7 +95,10 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 		}
 		return nil
 	}, t.header)
-	if errors.Is(err, io.ErrUnexpectedEOF) && len(t.events) > 0 {
+	switch cut := errors.Is(err, io.ErrUnexpectedEOF) && n > 0; {
+	case cut && w.Offset()-last > longestCut:
+		err = fmt.Errorf("byte %d: what begins here does not end (a quote in a name that is not escaped?): %w", last, err)
+	case cut:
 		// Profilers that are killed while they export leave such files behind.
 		t.b.M.Note("truncated", fmt.Sprintf("the input ends at byte %d, inside the trace: the events before that are used", w.Offset()), 1)
 		err = nil
