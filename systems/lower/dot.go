@@ -59,7 +59,11 @@ const elementwiseK = 8
 func (f *fn) noWork(x *flat) {
 	for _, o := range x.outs {
 		v := &f.values[o.v]
-		v.hbm = f.hbmRegion(v, f.outMem(o.v), 1, f.valueName(o.v))
+		mem := f.outMem(o.v)
+		if mem == components.MemDRAM {
+			mem = components.MemInput // nobody writes it: it is there from the start
+		}
+		v.hbm = f.hbmRegion(v, mem, 1, f.valueName(o.v))
 	}
 	f.l.count(x.op, Free, "")
 }
@@ -430,15 +434,16 @@ func (p *prod) operandAt(o *side, r *region, slot int, b, k, c, w, off, width in
 	f := p.f
 	e := &f.l.e
 	d := f.values[o.v].dtype
+	n := w * f.values[o.v].words()
 	if r != nil {
 		e.read(r, slot, slot+1)
-		f.operand(components.RoleIn, r, int64(slot)*r.tileBytes+(k%p.kc*width+off)*f.values[o.v].size, w, p.rows(k), d)
+		f.operand(components.RoleIn, r, int64(slot)*r.tileBytes+(k%p.kc*width+off)*f.values[o.v].size, n, p.rows(k), d)
 		return
 	}
 	row := b*p.kt + k
 	t0, t1 := o.chip.span(row*o.cols+c, row*o.cols+c+w, o.batch*p.kt*o.cols)
 	e.read(o.chip, t0, t1)
-	f.operand(components.RoleIn, o.chip, int64(t0)*o.chip.tileBytes, w, p.rows(k), d)
+	f.operand(components.RoleIn, o.chip, int64(t0)*o.chip.tileBytes, n, p.rows(k), d)
 }
 
 // tile emits the result tiles of one stationary block and nw moving columns.

@@ -38,6 +38,15 @@ type value struct {
 	dead   bool
 }
 
+// words is how many engine elements one element is: two for 64-bit and
+// complex types.
+func (v *value) words() int64 {
+	if v.double {
+		return 2
+	}
+	return 1
+}
+
 // flat is one operator of a function after fusions and small calls are laid
 // out.
 type flat struct {
@@ -157,30 +166,33 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 		shape := g.Ops.Shape[op]
 		switch kind {
 		case components.OpParameter:
+			var given []ref
 			if i := int(g.Ops.Index[op]); i < len(params) {
-				e[op] = params[i]
+				given = params[i]
 			}
+			e[op] = f.fit(given, shape)
 			l.count(op, Free, "")
 			continue
 		case components.OpTuple, components.OpOptBarrier, components.OpDomain, components.OpCopyDone, components.OpAsyncUpdate:
 			if kind == components.OpCopyDone {
-				args = first(0)[:1]
+				args = first(0)
+				args = args[:min(1, len(args))]
 			}
-			e[op] = args
+			e[op] = f.fit(args, shape)
 			l.count(op, Free, "")
 			continue
 		case components.OpAddDependency:
-			e[op] = first(0)
+			e[op] = f.fit(first(0), shape)
 			l.count(op, Free, "")
 			continue
 		case components.OpGetTupleElement:
 			o := g.Operands(op)[0]
-			e[op] = l.part(first(0), g.OperandShape(o), []int64{int64(g.Ops.Index[op])})
+			e[op] = f.fit(l.part(first(0), g.OperandShape(o), []int64{int64(g.Ops.Index[op])}), shape)
 			l.count(op, Free, "")
 			continue
 		case components.OpBitcast, components.OpReshape, components.OpDynamicReshape:
 			if r, ok := f.recast(args, shape, kind); ok {
-				e[op] = r
+				e[op] = f.fit(r, shape)
 				l.count(op, Free, "")
 				continue
 			}
@@ -189,7 +201,7 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 				r := args[0]
 				r.minor = f.permutedMinor(op, r)
 				r.shape = shape
-				e[op] = []ref{r}
+				e[op] = f.fit([]ref{r}, shape)
 				l.count(op, Free, "")
 				continue
 			}
@@ -222,7 +234,7 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 					in = group
 				}
 				n := len(f.flats)
-				e[op] = f.flatten(g.Called(op, components.RoleCalls), ps, in, depth+1)
+				e[op] = f.fit(f.flatten(g.Called(op, components.RoleCalls), ps, in, depth+1), shape)
 				f.control(c, op, n, at)
 				l.count(op, Lowered, "")
 				continue
@@ -237,7 +249,7 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 				res := f.flatten(comp, ps, group, depth+1)
 				f.control(c, op, n, at)
 				// The value of an async-start is (operands, results, …).
-				e[op] = append(append([]ref(nil), args...), res...)
+				e[op] = f.fit(append(append([]ref(nil), args...), res...), shape)
 				f.async(op, res)
 				l.count(op, Lowered, "")
 				continue
@@ -248,14 +260,14 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 				o = g.Operands(o)[0].Op
 			}
 			if res, ok := f.l.asyncRefs[asyncKey{f, o}]; ok {
-				e[op] = res
+				e[op] = f.fit(res, shape)
 			} else {
-				e[op] = f.tail(args, shape)
+				e[op] = f.fit(f.tail(args, shape), shape)
 			}
 			l.count(op, Free, "")
 			continue
 		case components.OpAllGatherDone, components.OpAllReduceDone, components.OpCollectivePermuteDone, components.OpSendDone, components.OpRecvDone:
-			e[op] = f.tail(args, shape)
+			e[op] = f.fit(f.tail(args, shape), shape)
 			l.count(op, Free, "")
 			continue
 		case components.OpCall:
@@ -266,7 +278,7 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 					ps = append(ps, first(i))
 				}
 				n := len(f.flats)
-				e[op] = f.flatten(callee, ps, group, depth+1)
+				e[op] = f.fit(f.flatten(callee, ps, group, depth+1), shape)
 				f.control(c, op, n, at)
 				l.count(op, Lowered, "")
 				continue
@@ -288,6 +300,30 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 		e[op] = x.outs
 	}
 	return e[g.Comps.Root[c]]
+}
+
+// fit makes refs the arrays of a shape: what is missing (the context of an
+// asynchronous operator) or of another size gets a value of its own.
+func (f *fn) fit(refs []ref, shape components.ShapeID) []ref {
+	want := f.l.leaves(shape, nil)
+	t := &f.l.g.Shapes
+	same := len(refs) == len(want)
+	for i := 0; same && i < len(want); i++ {
+		same = t.Bytes(want[i]) == t.Bytes(refs[i].shape)
+	}
+	if same {
+		return refs
+	}
+	out := make([]ref, len(want))
+	for i, s := range want {
+		if i < len(refs) && t.Bytes(refs[i].shape) == t.Bytes(s) {
+			out[i] = refs[i]
+			continue
+		}
+		out[i] = f.newValue(s, -1)
+		f.values[out[i].v].konst = true
+	}
+	return out
 }
 
 // maxDepth bounds how deep fusions and calls are laid out in one another.

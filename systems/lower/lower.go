@@ -77,9 +77,6 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 		return nil, err
 	}
 	l.account()
-	if m.Instr.Len() == 0 {
-		return nil, fmt.Errorf("module %s: nothing to execute: every operator is free", name)
-	}
 	l.notes()
 	if err := m.CheckJobs(ctx, 1); err != nil {
 		return nil, fmt.Errorf("the lowered module is inconsistent: %w", err)

@@ -506,4 +506,3 @@ func (p *pass) assignSlots(inside map[int32]int) int {
 	}
 	return n
 }
-

@@ -222,8 +222,9 @@ func (f *fn) ensureHBM(v int32) *region {
 
 // load emits the transfer of part i of n of a value to tile t of a region.
 func (f *fn) load(v int32, to *region, t int, i, n, bytes, parts, elems int64) {
-	x := &f.values[v]
 	src := f.ensureHBM(v)
+	x := &f.values[v]
+	elems *= x.words()
 	e := &f.l.e
 	t0, t1 := src.span(i, i+1, n)
 	e.read(src, t0, t1)
@@ -237,7 +238,7 @@ func (f *fn) load(v int32, to *region, t int, i, n, bytes, parts, elems int64) {
 		q = f.l.turn()
 	}
 	e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagSrcDRAM, elems: elems, parts: parts,
-		dtype: x.dtype, bytes: bytes, rowLen: elems * x.size, queue: q})
+		dtype: x.dtype, bytes: bytes, rowLen: elems * int64(x.dtype.Size()), queue: q})
 	f.loads = components.AddSize(f.loads, components.MulSize(bytes, e.mult))
 	if x.param >= 0 {
 		f.loaded[v] = components.AddSize(f.loaded[v], components.MulSize(bytes, e.mult))
@@ -248,6 +249,7 @@ func (f *fn) load(v int32, to *region, t int, i, n, bytes, parts, elems int64) {
 // value's device memory.
 func (f *fn) store(v int32, from *region, t0, t1, i, n, bytes, parts, elems int64, flags components.Flags) {
 	x := &f.values[v]
+	elems *= x.words()
 	e := &f.l.e
 	e.read(from, int(t0), int(max(t1, t0+1)))
 	d0, d1 := x.hbm.span(i, i+1, n)
@@ -261,7 +263,7 @@ func (f *fn) store(v int32, from *region, t0, t1, i, n, bytes, parts, elems int6
 		q = f.l.turn()
 	}
 	e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagDstDRAM | flags, elems: elems, parts: parts,
-		dtype: x.dtype, bytes: bytes, rowLen: elems * x.size, queue: q})
+		dtype: x.dtype, bytes: bytes, rowLen: elems * int64(x.dtype.Size()), queue: q})
 	f.stores = components.AddSize(f.stores, components.MulSize(bytes, e.mult))
 }
 

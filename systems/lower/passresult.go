@@ -71,6 +71,7 @@ func (p *pass) stay() {
 		if in.ring == nil {
 			continue
 		}
+		f.ensureHBM(in.v)
 		if r := f.keep(in.v, int(p.n), in.tile); r != nil {
 			x := &f.values[in.v]
 			x.parts, x.free = p.parts, max(ceilDiv(p.free*x.elems, p.space), 1)

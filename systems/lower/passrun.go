@@ -245,4 +245,3 @@ func (p *pass) outElems(o *mapOp, elems, t int64) int64 {
 	}
 	return elems
 }
-

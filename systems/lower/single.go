@@ -396,7 +396,7 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			el := max(mulDiv(width, v.elems, space), 1)
 			e.read(work, k, k+1)
 			e.write(r, at, at+1)
-			f.operand(components.RoleIn, work, int64(k)*work.tileBytes, el, parts, v.dtype)
+			f.operand(components.RoleIn, work, int64(k)*work.tileBytes, el, parts, d)
 			f.operand(components.RoleOut, r, int64(at)*r.tileBytes, el, parts, v.dtype)
 			eng := f.pick(components.Unassigned, el)
 			op := components.OpcodeTensorCopy
