@@ -168,8 +168,11 @@ func (f *fn) collective(i int32) {
 	}
 	if r, ok := g.ReplicaGroups(x.op); ok {
 		size = r.Size()
-		for _, d := range r.AppendGroup(nil, 0) {
-			h.Write(strconv.AppendInt(nil, d, 10))
+		const most = 1 << 12 // members of a group that tell streams apart
+		if size <= most {
+			for _, d := range r.AppendGroup(nil, 0) {
+				h.Write(strconv.AppendInt(nil, d, 10))
+			}
 		}
 	}
 	if p := g.Ints(x.op, components.AttrSourceTargetPairs); len(p) > 0 {

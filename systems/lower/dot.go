@@ -457,6 +457,9 @@ func (p *prod) tile(b, c, w, n0, nw int64, base int) {
 		banks[j] = f.nextBank()
 	}
 	for q := range ceilDiv(p.kt, p.kc) {
+		if e.err != nil {
+			return
+		}
 		slotM, slotS := 0, base+int(q)
 		if p.m.ring != nil {
 			slotM = int(p.m.turns) % len(p.m.ring.tiles)

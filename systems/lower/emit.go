@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"context"
 	"slices"
 
 	"perfsim/components"
@@ -113,6 +114,7 @@ type openBlock struct {
 
 // emitter appends instructions and edges to a module in program order.
 type emitter struct {
+	ctx   context.Context
 	m     *components.Module
 	opt   *Options
 	open  []openBlock
@@ -214,6 +216,9 @@ func (e *emitter) more(r *region, t int) {
 func (e *emitter) add(in ins) uint32 {
 	m := e.m
 	row := uint32(m.Instr.Opcode.Len())
+	if row%(1<<18) == 0 && e.err == nil {
+		e.err = e.ctx.Err()
+	}
 	if e.err != nil || int(row) >= e.opt.MaxInstructions {
 		if e.err == nil {
 			e.err = TooManyError{e.opt.MaxInstructions}

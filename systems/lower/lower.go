@@ -63,7 +63,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	m.Arch = mach.Name
 	m.Attributes = append(m.Attributes, components.Attribute{Key: "perfsim.loops", Value: "trips"}, components.Attribute{Key: AttributeLowered, Value: "graph"})
 	m.AddCoreLanes(0)
-	l.e = emitter{m: m, opt: &l.opt, texts: map[string]ecs.Symbol{}}
+	l.e = emitter{ctx: ctx, m: m, opt: &l.opt, texts: map[string]ecs.Symbol{}}
 	for s, share := range mach.Reference.StreamShares {
 		if share > 0 {
 			l.streams = append(l.streams, components.LaneCC0+uint16(s))
