@@ -164,7 +164,7 @@ func (g *graph) link(place []int) error {
 		{func(n *node) span { return n.anti }, components.Anti, "anti"},
 		{func(n *node) span { return n.out }, components.Output, "output"},
 	} {
-		missing, first := 0, ""
+		missing, own, first := 0, 0, ""
 		for i := range g.nodes {
 			n := &g.nodes[i]
 			s := c.of(n)
@@ -178,12 +178,16 @@ func (g *graph) link(place []int) error {
 				}
 				if to == place[i] {
 					if c.kind == components.Ordered {
-						continue // a root that is its own parent
+						own++ // a root that is its own parent
+						continue
 					}
 					return fmt.Errorf("byte %d: node %d depends on itself", n.offset, n.id)
 				}
 				g.b.Depend(place[i], to, c.kind)
 			}
+		}
+		if own > 0 {
+			g.b.M.Note("own-parent", "nodes that name themselves as what they depend on for control: roots", own)
 		}
 		if missing > 0 {
 			g.b.M.Note("unresolved-"+c.what+"-dependency", c.what+" dependencies on nodes that the input does not have: taken as fulfilled; the first: "+first, missing)

@@ -248,6 +248,7 @@ func TestBad(t *testing.T) {
 		{`[{"ph":"X","name":"a","ts":5,"dur":2},{"ph":"X","name":"b","ts":0,"dur":0}]`, "", "unexplained-wait=1"},
 		{`[{"ph":"X","name":"a","ts":-5,"dur":2},{"ph":"X","name":"b","ts":0,"dur":0}]`, "", "unexplained-wait=1"},
 		{`[{"ph":"X","name":"a","ts":0,"dur":10000000}]`, "", "long-event=2"},
+		{`[{"ph":"X","name":"a","ts":0,"dur":1e14}]`, "x: \"a\" lasts 100000000000000000 ns", ""},
 	} {
 		m, err := readText("x", c.in)
 		switch {

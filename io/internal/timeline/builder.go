@@ -79,12 +79,17 @@ func (b *Builder) preds() (off, edges []uint32) {
 // several instructions in a row.
 const longest = math.MaxUint32
 
+// mostSplit bounds how many instructions long work may become: times that
+// need more (52 days) are wrong.
+const mostSplit = 1 << 20
+
 // emitter fills the instruction table in program order.
 type emitter struct {
 	b     *Builder
 	edges components.EdgeSet
 	last  []uint32 // per row: its last instruction
 	split int
+	err   error
 }
 
 func newEmitter(b *Builder) *emitter { return &emitter{b: b, last: make([]uint32, len(b.Rows))} }
@@ -94,6 +99,11 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 	in := &e.b.M.Instr
 	first = components.InstrID(in.Opcode.Len())
 	left := r.End - r.Start
+	if e.split+int(left/longest) > mostSplit {
+		e.err = fmt.Errorf("%q lasts %d ns, or what lies before it: so long a time is taken for an error",
+			e.b.M.Symbols.String(r.Name), left)
+		left = 0
+	}
 	for {
 		part := min(left, longest)
 		last = components.InstrID(in.Opcode.Len())
@@ -121,6 +131,9 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 
 // finish completes the tables that do not depend on the kind of trace.
 func (e *emitter) finish() (*components.Module, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
 	m := e.b.M
 	in := &m.Instr
 	n := in.Opcode.Len()
