@@ -51,6 +51,7 @@ func (p *profile) dmaTiming(s *samples, d *calibrated.DMAConstants, rates *dmaRa
 				s.add("dma.sw_interval_ns", byMedian, t.trigger-prev.trigger)
 			}
 		} else {
+			p.queueRoom(s, k, dur)
 			back := prev != nil && t.trigger-p.end[prev.row] < 80
 			switch {
 			case prev == nil:
@@ -93,6 +94,43 @@ func (p *profile) dmaTiming(s *samples, d *calibrated.DMAConstants, rates *dmaRa
 		p.packetsOf(s, t, rates)
 	}
 }
+
+// queueRoom collects from a hardware trigger that had to wait for room in its
+// queue what made room: the transfer before the last of the queue left it.
+func (p *profile) queueRoom(s *samples, k int, dur float64) {
+	t := &p.transfers[k]
+	if dur < waited || len(t.data) == 0 {
+		return
+	}
+	behind, seen := -1, 0
+	for h := k - 1; h >= 0 && behind < 0; h-- {
+		if p.transfers[h].queue == t.queue {
+			if seen++; seen == 2 {
+				behind = h
+			}
+		}
+	}
+	if behind < 0 {
+		return
+	}
+	o := &p.transfers[behind]
+	if !o.shape.Read {
+		s.add("dma.queue_lag_ns", byMedian, p.end[t.row]-o.first-o.spread)
+		return
+	}
+	for h := behind - 1; h >= 0; h-- {
+		if w := &p.transfers[h]; !w.shape.Read && len(w.data) > 0 {
+			if lead := w.last - p.end[t.row]; lead > 0 {
+				s.add("dma.read_lead_ns", byMedian, lead)
+			}
+			return
+		}
+	}
+}
+
+// waited is the duration, in ns, from which a hardware trigger has waited for
+// room: more than any other, back to back or with many rows, takes.
+const waited = 750
 
 // packetsOf collects the distances of packets on busy engines, and from
 // software transfers on idle engines what a piece costs.

@@ -38,7 +38,8 @@ last transfer, as these, it includes that transfer. **Whole profile** adds the r
 - PE: weights load behind the previous matmul; 32-bit operands stream twice the columns, in two passes; fill and drain; a burst at full rate after idling.
 - The PE's clock governor: windows of 3413 ns; the use of the array in one decides the rate in the next.
 - DMA: triggers by hardware (SP, Activation) and software (GpSimd) descriptor generators, generation and start delays, sixteen engines as one server in order of arrival,
-  cost per row plus bytes over a rate, a read latency when a queue starts to read again, delays of reads behind writes, completion.
+  cost per row plus bytes over a rate, a read latency when a queue starts to read again, delays of reads behind writes, completion; triggers that wait for room in
+  their queue.
 
 ## What is not modelled
 
@@ -46,8 +47,8 @@ last transfer, as these, it includes that transfer. **Whole profile** adds the r
   anything. A prediction for one run is therefore uncertain by what a window changes; modules shorter than some windows are run for several phases and the central one is
   used (` + "`run`" + ` prints the spread). The diagnosis below shows what is left when the phase is known.
 - Memory refresh and bank conflicts, which make single transfers up to a microsecond longer; instruction fetch beyond the preamble (none was seen); other cores' traffic.
-- Back-pressure of the hardware descriptor queues on reads: triggers that the profile shows as up to two microseconds long are predicted short, so SP's busy time is low where
-  reads and writes meet. It does not move the kernel's end in these profiles, because the transfers behind such a trigger wait for the engines anyway.
+- How queues share the engines packet by packet: transfers are served whole, in order of arrival. Where reads and writes of several queues meet, single transfers are
+  up to three microseconds off; what follows is not, because the engines' work is the same.
 
 `
 

@@ -96,8 +96,9 @@ type DMAConstants struct {
 	Turnaround    float64 // dma.turnaround_ns: a read behind a write in progress
 	WriteIdle     float64 // dma.write_idle_share: of the streaming time, added to a write
 	WriteQueued   float64 // dma.write_queued_share: the same for a write right behind another
-	QueueDepth    float64 // dma.queue_depth: writes of a queue in flight beyond which its trigger waits
-	QueueLag      float64 // dma.queue_lag_ns: the start that makes room to the trigger going on
+	QueueDepth    float64 // dma.queue_depth: transfers waiting in a queue beyond which its trigger waits
+	QueueLag      float64 // dma.queue_lag_ns: the start of a write to its queue having room
+	ReadLead      float64 // dma.read_lead_ns: a read leaves its queue so much before the writes ahead of it end; 0 for at once
 	Engines       float64 // machine's memory.dma_engines
 }
 
@@ -144,7 +145,7 @@ func (c *Constants) fields() []field {
 		{"dma.read_restart_ns", &d.ReadRestart}, {"dma.read_batched_ns", &d.ReadBatched}, {"dma.read_small_ns", &d.ReadSmall},
 		{"dma.small_row_bytes", &d.SmallRow}, {"dma.batch_ns", &d.Batch}, {"dma.backlog_ns", &d.Backlog}, {"dma.turnaround_ns", &d.Turnaround},
 		{"dma.write_idle_share", &d.WriteIdle}, {"dma.write_queued_share", &d.WriteQueued},
-		{"dma.queue_depth", &d.QueueDepth}, {"dma.queue_lag_ns", &d.QueueLag},
+		{"dma.queue_depth", &d.QueueDepth}, {"dma.queue_lag_ns", &d.QueueLag}, {"dma.read_lead_ns", &d.ReadLead},
 	} {
 		add(f.name, f.value)
 	}

@@ -83,7 +83,7 @@ type sequence struct {
 	soft    float64 // last software trigger
 	softBy  uint32  // row, plus one
 	flight  []float64
-	writes  []float64 // starts of the data of the last writes triggered
+	room    []float64 // when each of the last transfers triggered makes room for another one
 	begun   bool
 	done    float64 // end of all taken so far, see sim.until
 	// Rows, plus one, behind pipe and retired.
@@ -160,7 +160,7 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 				pe.gov.fixed = []Window{}
 			}
 		}
-		s.dmas[c].free = inf
+		s.dmas[c].free, s.dmas[c].writeEnd = inf, inf
 	}
 	return s
 }
@@ -564,17 +564,24 @@ func (s *sim) hardware(g int, i uint32, ready float64) {
 		dur += d.TriggerFirst
 	}
 	end := max(ready+dur, q.trigger+d.Interval)
-	// A queue takes so many writes; the next has to wait until one starts.
-	if depth := int(d.QueueDepth); !x.Read && depth > 0 && len(q.writes) >= depth {
-		end = max(end, q.writes[len(q.writes)-depth]+dur+d.QueueLag)
+	// A queue takes so many transfers; the trigger of the next has to wait until
+	// one leaves it: a write when it starts, a read when the writes before it are
+	// nearly done, because reads do not pass them.
+	if depth := int(d.QueueDepth); depth > 0 && len(q.room) >= depth {
+		end = max(end, q.room[len(q.room)-depth])
 	}
 	q.trigger = end
+	room := math.Inf(-1)
+	if d.ReadLead > 0 {
+		room = s.dmas[s.p.groups[g].core].writeEnd - d.ReadLead
+	}
 	begin, complete := s.transfer(g, i, ready, x)
 	if !x.Read {
-		q.writes = append(q.writes, begin)
-		if n := len(q.writes); n > 64 {
-			q.writes = append(q.writes[:0], q.writes[n-32:]...)
-		}
+		room = begin + d.QueueLag
+	}
+	q.room = append(q.room, room)
+	if n := len(q.room); n > 64 {
+		q.room = append(q.room[:0], q.room[n-32:]...)
 	}
 	s.finishTransfer(g, i, ready, end, complete, s.next(g, i, end))
 }

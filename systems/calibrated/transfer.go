@@ -7,6 +7,7 @@ import "perfsim/components"
 type dmaEngines struct {
 	free      float64
 	lastWrite bool
+	writeEnd  float64   // end of the last write
 	batch     []float64 // by queue: arrival of the first read of its batch
 }
 
@@ -178,6 +179,8 @@ func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, queue int) (b
 	if x.small { // short rows leave gaps that other queues fill
 		e.free = begin + x.stream
 	}
-	e.lastWrite = !x.Read
+	if e.lastWrite = !x.Read; e.lastWrite {
+		e.writeEnd = end
+	}
 	return begin, end + d.Complete
 }
