@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -70,6 +71,36 @@ func TestLeaveOneOut(t *testing.T) {
 		if x.KernelNS < 15_000 || math.Abs(x.Whole) > 6 || len(x.Busy) < 5 {
 			t.Errorf("%+v", x)
 		}
+	}
+}
+
+// TestDocument holds docs/accuracy.md to what the model does now.
+func TestDocument(t *testing.T) {
+	modules := real(t)
+	scores, err := Leave(ctx, modules, load(t, "trn2"), calibrated.Options{Phase: MedianPhase})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Accuracy{Cases: []Case{{Name: "calibrated", Scores: scores, Summary: Summarize(scores)}}}
+	for _, m := range modules {
+		a.Profiles = append(a.Profiles, m.Name)
+	}
+	var b strings.Builder
+	a.cases(&b)
+	doc, err := os.ReadFile("../../docs/accuracy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(b.String()) {
+		if strings.HasPrefix(line, "| calibrated |") || strings.HasPrefix(line, "| trn2_") {
+			if rows++; !strings.Contains(string(doc), line) {
+				t.Errorf("docs/accuracy.md lacks %q: make it again (perfsim calibrate PROFILE… --report docs/accuracy.md)", line)
+			}
+		}
+	}
+	if rows != 6 {
+		t.Errorf("%d rows of the report looked up", rows)
 	}
 }
 
