@@ -3,6 +3,7 @@
 package summary
 
 import (
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -108,10 +109,10 @@ func (s *Summary) engines(w *components.World) {
 		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
 		until := make([]uint64, lanes)
 		sum := make([]uint64, lanes)
-		lo, hi := int(m.Blocks.First.At(b)), int(m.Blocks.End.At(b))
-		addBusy(w, lo, hi, until, sum, count)
+		inner := b + 1
+		busyOf(w, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, 1, until, sum, count)
 		for l := range sum {
-			busy[l] += sum[l] * runs
+			busy[l] = addSat(busy[l], mulSat(sum[l], runs))
 		}
 	}
 	measured := measuredBusy(m)
@@ -128,6 +129,54 @@ func (s *Summary) engines(w *components.World) {
 		}
 		s.Engines = append(s.Engines, e)
 	}
+}
+
+// busyOf is addBusy for rows first to end with the loops among them: where
+// trips count, a body is as often busy as it runs. next is the block row that
+// the next loop's first body has, times how often the rows run.
+func busyOf(w *components.World, first, end uint32, next *int, times uint64, until, sum []uint64, count []int) {
+	t := &w.Module.Blocks
+	if w.Config.Loops != "trips" {
+		addBusy(w, int(first), int(end), until, sum, count)
+		return
+	}
+	part := make([]uint64, len(sum))
+	for i := first; i < end; {
+		stop := end
+		if *next < t.Len() && t.Parent.At(*next) > i && t.Parent.At(*next) <= end {
+			stop = t.Parent.At(*next) - 1
+		}
+		clear(part)
+		addBusy(w, int(i), int(stop), until, part, count)
+		for l, n := range part {
+			sum[l] = addSat(sum[l], mulSat(n, times))
+		}
+		i = stop
+		if stop == end {
+			return
+		}
+		for i++; *next < t.Len() && t.Parent.At(*next) == stop+1; {
+			b := *next
+			*next++
+			busyOf(w, t.First.At(b), t.End.At(b), next, mulSat(times, max(t.Trip.At(b), 1)), until, sum, count)
+			i = t.End.At(b)
+		}
+	}
+}
+
+// addSat and mulSat saturate, as the latency does.
+func addSat(a, b uint64) uint64 {
+	if a+b < a {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+func mulSat(a, b uint64) uint64 {
+	if a != 0 && b > math.MaxUint64/a {
+		return math.MaxUint64
+	}
+	return a * b
 }
 
 // addBusy adds what rows lo to hi keep each lane busy in run A to sum; until
