@@ -62,7 +62,9 @@ func (c *Cause) worth() uint64 {
 	return c.NS
 }
 
-// workCauses groups the path by opcode and lane.
+// workCauses groups the path by opcode and lane. A step that the next waits
+// for because of a constraint counts as work here and for the constraint: the
+// two are ways to look at one path, not parts of it.
 func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 	m := x.World.Module
 	sums := map[work]int{}
@@ -73,8 +75,8 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 		if p.Runtime {
 			continue // one cause of its own
 		}
-		if p.Time == 0 || p.Via == components.CauseAnti && x.World.Latency(components.RunA) > x.World.Latency(components.RunB) {
-			continue // counted as a constraint
+		if p.Time == 0 {
+			continue
 		}
 		key := work{p.Lane, p.Opcode}
 		k, ok := sums[key]

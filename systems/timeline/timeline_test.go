@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"perfsim/components"
@@ -65,7 +66,11 @@ func TestFiguresAreTheProfilers(t *testing.T) {
 				continue
 			}
 			compared++
-			tolerance := 0.03
+			tolerance := 0.01
+			// A profile may hold one instruction twice.
+			if strings.HasSuffix(k, "_count") && math.Abs(got["measured_"+k]-w) <= 1 {
+				continue
+			}
 			if d := math.Abs(got["measured_"+k]-w) / w; d > tolerance {
 				t.Errorf("%s: %s is %v, the profiler says %v (%.1f %%)", name, k, got["measured_"+k], w, 100*d)
 			}
