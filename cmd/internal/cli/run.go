@@ -168,7 +168,7 @@ type runReport struct {
 	Lowering         *lower.Report `json:"lowering,omitempty"`
 	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
 	ErrorPercent     *float64      `json:"error_percent"` // predicted against measured
-	// Replay compares the starts with those of a perf_sim trace that was read.
+	// Replay compares the starts with those of a trace that was read.
 	Replay *summary.Replay `json:"replay,omitempty"`
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,
 	// by kind; absent where none were.
@@ -212,7 +212,7 @@ func newRunReport(input string, w *systems.World, read, total time.Duration) *ru
 		e := 100 * (float64(r.LatencyA) - float64(*r.Measured)) / float64(*r.Measured)
 		r.ErrorPercent = &e
 	}
-	if w.Module.Attribute(cost.DocumentedTrace) != "" {
+	if cost.ReplaysByDefault(w.Module) && w.Module.HasMeasurement() {
 		replay := summary.CompareStarts(&w.World)
 		r.Replay = &replay
 	}
