@@ -1,6 +1,7 @@
 package catapult
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -24,9 +25,7 @@ import (
 //
 // Up to jobs goroutines render; the bytes do not depend on how many.
 func Write(ctx context.Context, out io.Writer, w *components.World, block int, r components.Run, graph bool, jobs int) error {
-	t := newTracer(w, r, graph)
-	t.verbatim = w.Module.Attribute(documentedTrace) != ""
-	return t.block(ctx, out, block, jobs)
+	return newTracer(w, r, graph).block(ctx, out, block, jobs)
 }
 
 // tracer is what rendering the events of a block needs; it is read by several
@@ -49,7 +48,13 @@ type tracer struct {
 	steps   []int64
 	counts  []uint64
 	// What the text of a lane or opcode is, made once.
-	laneText, engineText, opcodeText [][]byte
+	laneText, opcodeText [][]byte
+	// depText has, by lane and class, what stands between the id of a
+	// predecessor on another lane and its end.
+	depText [][components.NumClasses][]byte
+	// bareText has by opcode what stands between the name and the dependencies
+	// of an instruction of which no more is known.
+	bareText [][]byte
 	// shown is how long each event of the block is drawn, in ns; kept only for
 	// the arrows of the graph.
 	shown []uint64
@@ -57,12 +62,15 @@ type tracer struct {
 	// verbatim tells that the module was read from a trace and keeps the
 	// arguments about operands as they were.
 	verbatim bool
+	// bare tells that nothing is known of any instruction but its opcode, name
+	// and dependencies.
+	bare bool
 }
 
 func newTracer(w *components.World, r components.Run, graph bool) *tracer {
 	m := w.Module
 	t := &tracer{w: w, m: m, run: r, graph: graph, tids: laneTids(m), arrive: w.Events.Arrive.Slice(), latency: m.Instr.Latency.Slice(),
-		flags: m.Instr.Flags.Slice(), lane: m.Instr.Lane.Slice()}
+		flags: m.Instr.Flags.Slice(), lane: m.Instr.Lane.Slice(), verbatim: m.Attribute(documentedTrace) != ""}
 	o := &m.Operands
 	t.roles, t.dims, t.numDims, t.steps, t.counts = o.Role.Slice(), o.Dims.Slice(), o.NumDims.Slice(), o.Step.Slice(), o.Count.Slice()
 	if w.Events.Dur.Len() > 0 {
@@ -72,15 +80,25 @@ func newTracer(w *components.World, r components.Run, graph bool) *tracer {
 		b := append([]byte(nil), `,"pid":0,"tid":`...)
 		b = strconv.AppendInt(b, int64(tid), 10)
 		t.laneText = append(t.laneText, append(b, `,"args":{"bir_id":`...))
-		b = append([]byte(nil), `,"engine":"Engine`...)
-		b = strconv.AppendInt(b, int64(l), 10)
-		t.engineText = append(t.engineText, append(b, '"'))
+		var deps [components.NumClasses][]byte
+		for c := range deps {
+			b = append([]byte(nil), `,"engine":"Engine`...)
+			b = strconv.AppendInt(b, int64(l), 10)
+			b = append(b, '"')
+			deps[c] = append(b, edgeText[c]...)
+		}
+		t.depText = append(t.depText, deps)
 	}
 	for op := range m.NumOpcodes() {
 		b := append([]byte(nil), `","opcode":`...)
 		b = format.AppendJSONString(b, m.OpcodeName(components.Opcode(op)))
-		t.opcodeText = append(t.opcodeText, append(b, `,"nki_source_location":`...))
+		b = append(b, `,"nki_source_location":`...)
+		t.opcodeText = append(t.opcodeText, b)
+		b = append(bytes.Clone(b), `"","input_shapes":"","output_shapes":"","input_access_patterns":"","output_access_patterns":"","inst_dump":"`...)
+		b = format.AppendJSONText(b, m.OpcodeName(components.Opcode(op)))
+		t.bareText = append(t.bareText, append(b, '"'))
 	}
+	t.bare = !t.verbatim && m.Instr.Source.Len() == 0 && m.Operands.Len() == 0 && m.Instr.Func.Len() == 0 && m.Instr.Text.Len() == 0
 	return t
 }
 
@@ -111,7 +129,7 @@ func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 		t.shown = make([]uint64, end-first)
 		for _, rows := range lanes {
 			for n, i := range rows {
-				_, t.shown[i-first] = t.drawn(rows, n)
+				_, _, t.shown[i-first] = t.drawn(rows, n)
 			}
 		}
 	}
@@ -140,8 +158,8 @@ func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 		}
 		rows := lanes[p.lane]
 		for i := p.from; i < p.to; i++ {
-			start, dur := t.drawn(rows, i)
-			buf = t.event(buf, rows[i], start, dur)
+			start, end, dur := t.drawn(rows, i)
+			buf = t.event(buf, rows[i], start, end, dur)
 		}
 		return buf
 	})
@@ -152,15 +170,16 @@ func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 	return err
 }
 
-// drawn returns the start of the n-th event of a lane and how long it is
+// drawn returns start and end of the n-th event of a lane and how long it is
 // drawn: not beyond the next one's start.
-func (t *tracer) drawn(rows []uint32, n int) (start, dur uint64) {
-	start, end := t.span(rows[n])
+func (t *tracer) drawn(rows []uint32, n int) (start, end, dur uint64) {
+	start, end = t.span(rows[n])
+	until := end
 	if n+1 < len(rows) {
 		next, _ := t.span(rows[n+1])
-		end = min(end, next)
+		until = min(end, next)
 	}
-	return start, end - start
+	return start, end, until - start
 }
 
 // threads returns the head of the trace: the documented thread names and
@@ -249,8 +268,8 @@ func (t *tracer) appendID(b []byte, i uint32) []byte {
 	return appendUint(b, id)
 }
 
-// event appends one complete event that is drawn for dur ns from start.
-func (t *tracer) event(b []byte, i uint32, start, dur uint64) []byte {
+// event appends the complete event from start to end, drawn for dur ns.
+func (t *tracer) event(b []byte, i uint32, start, end, dur uint64) []byte {
 	m := t.m
 	in := &m.Instr
 	b = append(b, `,{"name":"`...)
@@ -265,12 +284,16 @@ func (t *tracer) event(b []byte, i uint32, start, dur uint64) []byte {
 	b = t.appendID(b, i)
 	b = append(b, `,"bir_name":"`...)
 	b = append(b, b[nameAt:nameEnd]...)
-	b = append(b, t.opcodeText[in.Opcode.At(int(i))]...)
-	b = format.AppendJSONString(b, m.Symbols.Bytes(in.Source.Get(int(i))))
-	b = t.appendOperands(b, i)
-	if s, end := t.span(i); end-s != dur {
+	if t.bare {
+		b = append(b, t.bareText[in.Opcode.At(int(i))]...)
+	} else {
+		b = append(b, t.opcodeText[in.Opcode.At(int(i))]...)
+		b = format.AppendJSONString(b, m.Symbols.Bytes(in.Source.Get(int(i))))
+		b = t.appendOperands(b, i)
+	}
+	if end-start != dur {
 		b = append(b, `,"latency_ns":`...)
-		b = appendUint(b, end-s)
+		b = appendUint(b, end-start)
 	}
 	if banks := in.Banks.At(int(i)); banks != 0 {
 		b = append(b, `,"psum_banks":[`...)
@@ -309,14 +332,16 @@ func (t *tracer) deps(b []byte, i uint32) []byte {
 		p := w & ecs.TargetMask
 		class := uint8(w >> ecs.ClassShift)
 		if n > 0 {
-			b = append(b, ',')
+			b = append(b, `,{"bir_id":`...)
+		} else {
+			b = append(b, `{"bir_id":`...)
 		}
-		b = append(b, `{"bir_id":`...)
 		b = t.appendID(b, p)
 		if pl := t.lane[p]; pl != lane {
-			b = append(b, t.engineText[pl]...)
+			b = append(b, t.depText[pl][class]...)
+		} else {
+			b = append(b, edgeText[class]...)
 		}
-		b = append(b, edgeText[class]...)
 		_, end := t.span(p)
 		b = appendUint(b, end)
 		if t.graph && class == components.ClassAnti && t.run == components.RunB {

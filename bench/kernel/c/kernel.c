@@ -232,7 +232,7 @@ static void ell32_prefetch(void) {
 }
 
 // The trace of run A as a plain C program would write it: the records of the
-// Go writer, in the order of the rows, into a buffer that is thrown away.
+// Go writer in its order, lane by lane, into a buffer that is thrown away.
 static char *text(char *p, const char *s) {
 	size_t k = strlen(s);
 	memcpy(p, s, k);
@@ -257,7 +257,18 @@ static void trace(void) {
 	static char buf[1 << 20];
 	char *p = buf;
 	trace_bytes = 0;
-	for (u32 i = 0; i < n; i++) {
+	u32 at[65537] = {0};
+	for (u32 i = 0; i < n; i++)
+		at[lane[i] + 1]++;
+	for (u32 l = 1; l <= 65536; l++)
+		at[l] += at[l - 1];
+	u32 *rows = malloc((size_t)n * sizeof *rows);
+	if (rows == NULL)
+		return;
+	for (u32 i = 0; i < n; i++)
+		rows[at[lane[i]]++] = i;
+	for (u32 r = 0; r < n; r++) {
+		u32 i = rows[r];
 		u64 start = arrive[i].a - latency[i];
 		p = text(p, ",{\"name\":\"I-");
 		p = number(p, i);
@@ -303,6 +314,7 @@ static void trace(void) {
 		}
 	}
 	trace_bytes += (u64)(p - buf);
+	free(rows);
 }
 
 static const struct { const char *name; void (*run)(void); int narrow; } variants[] = {
