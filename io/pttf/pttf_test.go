@@ -46,7 +46,7 @@ func TestTraceName(t *testing.T) {
 		"x_perf_sim.a.json":            true, // searched, not matched
 		"perf_sim.a.json.bak":          true,
 		"perf_sim.a.jsonl":             true,
-		"perf_sim.é\xff.json":          true, // not UTF-8
+		"perf_sim.é\xff.json":          true,  // not UTF-8
 		"perf_sim.json":                false, // one dot cannot be both
 		"perf_sim.a.jso":               false,
 		"perf_sim_at_end_trace.a.json": false,
@@ -418,11 +418,11 @@ func TestStreamingWriter(t *testing.T) {
 func TestOtherTools(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{
-		"perf_sim.m.f.b.json":                             "[]\n",
-		"perf_sim.é.json":                                 "[1]\n",
+		"perf_sim.m.f.b.json": "[]\n",
+		"perf_sim.é.json":     "[1]\n",
 		"perf_sim." + strings.Repeat("long", 50) + ".json": "[2]\n",
-		"perf_sim.empty.json":                             "",
-		"perf_sim.big.json":                               strings.Repeat("[3],\n", 500_000),
+		"perf_sim.empty.json":                              "",
+		"perf_sim.big.json":                                strings.Repeat("[3],\n", 500_000),
 	}
 	put(t, dir, files)
 	out := filepath.Join(t.TempDir(), FileName)

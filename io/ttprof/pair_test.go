@@ -15,8 +15,6 @@ import (
 type genZone struct {
 	name       string
 	start, end uint64
-	loseStart  bool
-	loseEnd    bool
 }
 
 // drawNest draws properly nested zones of one processor, times strictly

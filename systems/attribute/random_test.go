@@ -356,13 +356,13 @@ func strange(r *rand.Rand, w *components.World) {
 		if m.Instr.Flags.At(i)&components.FlagLoop != 0 {
 			continue
 		}
-		start, end := arrive[i][0], arrive[i][0]
+		start := arrive[i][0]
 		if m.Instr.Flags.At(i)&components.FlagTrigger == 0 {
 			start -= min(start, uint64(m.Instr.Latency.At(i)))
 		}
 		start = start + start/4 + uint64(r.IntN(50)) - min(start, uint64(r.IntN(200)))
 		d := uint32(float64(m.Instr.Latency.At(i)) * (0.5 + r.Float64()))
-		end = start + uint64(d)
+		end := start + uint64(d)
 		dur[i] = [2]uint32{d, d}
 		arrive[i] = [2]uint64{end, end}
 		if m.Instr.Flags.At(i)&components.FlagTrigger != 0 {

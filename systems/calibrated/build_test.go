@@ -48,8 +48,6 @@ type pred struct {
 	kind components.EdgeKind
 }
 
-const noType = components.NoDType
-
 // module builds one block on one core. Semaphores are used where an
 // instruction has any.
 func module(t testing.TB, list []instr) *components.Module {

@@ -377,7 +377,8 @@ func (s *sim) step(t float64, g int) {
 	if math.IsNaN(q.arrived) {
 		q.arrived = t
 	}
-	at, chain := math.Inf(-1), false
+	var at float64
+	var chain bool
 	s.heldBy = 0
 	if p.syncs {
 		var missing int

@@ -67,7 +67,6 @@ type fn struct {
 	values []value
 	flats  []flat
 	result []ref
-	params []ref
 	groups int32
 
 	sb       *sbuf

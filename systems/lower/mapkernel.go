@@ -28,10 +28,9 @@ type mapOp struct {
 
 // source is where an operator of a pass finds an operand.
 type source struct {
-	konst  bool
-	in     int // index of the pass's input plus one
-	op     int // index of the operator plus one
-	region *region
+	konst bool
+	in    int // index of the pass's input plus one
+	op    int // index of the operator plus one
 }
 
 // mapInput is an array that a pass reads.
@@ -46,19 +45,18 @@ type mapInput struct {
 
 // pass is a kernel that goes once over the tiles of an iteration space.
 type pass struct {
-	f      *fn
-	ops    []mapOp
-	in     []mapInput
-	src    map[int32]source
-	space  int64 // elements
-	parts  int64
-	free   int64 // elements per partition of the space
-	f0     int64 // of one tile
-	n      int64 // tiles
-	temps  []*region
-	scrap  []*region // what is given back at the end
-	at     int64     // tile being made
-	double bool
+	f     *fn
+	ops   []mapOp
+	in    []mapInput
+	src   map[int32]source
+	space int64 // elements
+	parts int64
+	free  int64 // elements per partition of the space
+	f0    int64 // of one tile
+	n     int64 // tiles
+	temps []*region
+	scrap []*region // what is given back at the end
+	at    int64     // tile being made
 }
 
 // mapKernel lowers a run of mappable operators as one pass.

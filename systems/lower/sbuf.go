@@ -31,20 +31,6 @@ func newSBUF(size int64, infinite bool, lane func(row uint32) uint16) *sbuf {
 	return &sbuf{size: size, infinite: infinite, lane: lane, segs: []seg{{0, size, true, nil}}}
 }
 
-// room returns the largest free piece.
-func (s *sbuf) room() int64 {
-	if s.infinite {
-		return s.size
-	}
-	var most int64
-	for i := range s.segs {
-		if s.segs[i].free {
-			most = max(most, s.segs[i].hi-s.segs[i].lo)
-		}
-	}
-	return most
-}
-
 // alloc returns a region of n tiles of tileBytes, or nil where there is no room.
 func (s *sbuf) alloc(n int, tileBytes int64) *region {
 	tileBytes = (tileBytes + align - 1) / align * align

@@ -144,7 +144,8 @@ func instruction(r *rand.Rand, o Options, m *components.Module, i, cores int) {
 		flags = components.FlagBarrier
 	}
 	if (e == components.PE || e == components.DVE || e == components.Activation || e == components.Pool && op == components.OpcodeIota) && r.IntN(2) == 0 {
-		in.Banks.Set(i, uint16(r.IntN(1<<16))&uint16(r.IntN(1<<16))&uint16(r.IntN(1<<16)))
+		a, b, c := r.IntN(1<<16), r.IntN(1<<16), r.IntN(1<<16)
+		in.Banks.Set(i, uint16(a&b&c)) // each bit one time in eight
 	}
 	in.Opcode.Set(i, op)
 	in.Engine.Set(i, e)
