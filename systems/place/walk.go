@@ -17,6 +17,10 @@ import (
 // bytes a row, fit the first-level cache beside the times.
 const blockRows = 256
 
+// nearRows is the number of rows whose times, 16 bytes each, lie within a
+// second-level cache of today; docs/speed.md has what asking ahead costs there.
+const nearRows = 1 << 15
+
 // Constants that the assembly takes.
 const (
 	targetMask   = ecs.TargetMask
@@ -43,7 +47,8 @@ type block struct {
 	numWords uint32 // edges in all
 	zero     uint32 // the row behind the last, whose times are zero, times two
 	lanes    uint32
-	last     pair // the largest end so far
+	near     uint32 // not 0 where the times fit the caches, so that asking ahead is in vain
+	last     pair   // the largest end so far
 	// pad has for every row four rows for run A and four for run B, times two.
 	pad [blockRows][8]uint32
 	// state is 0 for a plain row; in the low byte what makes it the Go code's,
@@ -63,6 +68,10 @@ func (k *kernel) fast(lo, hi uint32) error {
 	b.words, b.numWords, b.zero = first(words), uint32(len(words)), 2*n
 	b.arrive, b.free, b.lanes = first(arrive), first(k.free), uint32(len(k.free))
 	b.bank, b.bankOf = first(k.banks), first(k.bankOf)
+	b.near = 0
+	if len(arrive) < nearRows {
+		b.near = 1
+	}
 	for lo < hi {
 		end := min(lo+blockRows, hi)
 		b.rows = int(end - lo)

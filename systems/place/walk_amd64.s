@@ -91,10 +91,14 @@ padState:
 	SHLL       $16, DX
 	ORL        DX, AX
 	MOVL       AX, (R14)(BX*4)
+	CMPL       block_near(R15), $0
+	JNE        padNext
 	PREFETCH(0)
 	PREFETCH(1)
 	PREFETCH(2)
 	PREFETCH(3)
+
+padNext:
 	ADDQ       $32, SI
 	INCQ       BX
 	JMP        padRow
