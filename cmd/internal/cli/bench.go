@@ -102,7 +102,7 @@ the record, which says why. With --save_output the record goes to results/.`,
 		},
 	}
 	f.add(c)
-	c.AddCommand(newBenchCompare(), newBenchSchema(), newBenchTable())
+	c.AddCommand(newBenchCompare(), newBenchSchema(), newBenchSelf(), newBenchTable())
 	return c
 }
 

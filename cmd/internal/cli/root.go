@@ -41,7 +41,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := endWatch(root.ExecuteContext(ctx))
+	err := errors.Join(endWatch(root.ExecuteContext(ctx)), reportPeak())
 	var usage usageError
 	switch {
 	case err == nil:

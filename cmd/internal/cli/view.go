@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +52,13 @@ same page as one file that needs no server.`,
 			}
 			p.close()
 			if report != "" {
-				return writeReport(c.OutOrStdout(), report, v)
+				if err := save(report, c.OutOrStdout(), func(out io.Writer) error { return web.Report(out, v.dataset(), v.static()) }); err != nil {
+					return err
+				}
+				if report != "-" {
+					fmt.Fprintf(c.OutOrStdout(), "wrote %s\n", report)
+				}
+				return nil
 			}
 			return web.Serve(c.Context(), v.dataset(), port, func(url string) {
 				fmt.Fprintf(c.OutOrStdout(), "%s\nshowing %s/%s; Ctrl-C ends\n", url,
@@ -90,35 +94,6 @@ func chooseBlock(w *components.World, name string) (int, error) {
 		return 0, usagef("no top-level block is called %q", name)
 	}
 	return row, nil
-}
-
-// writeReport writes the page as one file, by way of a temporary name.
-func writeReport(out io.Writer, path string, v *viewer) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".perfsim-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if err := web.Report(f, v.dataset(), v.static()); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "wrote %s\n", path)
-	return err
 }
 
 // viewer turns one block of a simulated world into what the page shows. Event
