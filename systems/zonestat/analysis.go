@@ -1,6 +1,7 @@
 package zonestat
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -19,9 +20,10 @@ const (
 	LaunchSpan               // op_first_last: first start to last end of a launch
 	LaunchByCore             // op_core_first_last: the same for each core of a launch
 	DataSum                  // sum: attached data of a launch added up
+	DispatchSpan             // op_first_last across dispatch_ops: the same on the core that dispatches
 )
 
-var kindNames = [...]string{"adjacent", "session_first_last", "op_first_last", "op_core_first_last", "sum"}
+var kindNames = [...]string{"adjacent", "session_first_last", "op_first_last", "op_core_first_last", "sum", "op_first_last"}
 
 // String returns the vendor's name.
 func (k Kind) String() string { return kindNames[k] }
@@ -43,7 +45,7 @@ type Match struct {
 // Analysis is one definition.
 type Analysis struct {
 	Name   string
-	Across string // "core", "device", "ops"
+	Across string // "core", "device", "ops", "dispatch_ops"
 	Kind   Kind
 	Start  Match // also the marker of a sum
 	End    Match
@@ -179,9 +181,9 @@ func Setup202403() Setup {
 	return s
 }
 
-// SetupCurrent is the default set of 2025 on. trace_fw_duration,
-// trace_kernel_duration and the two trace2trace analyses look for the
-// synthetic processor TENSIX_RISC_AGG.
+// SetupCurrent is the default set of 2025 on. trace_fw_duration and
+// trace_kernel_duration look for the synthetic processor that logs of traces
+// have: TENSIX_RISC_AGG, CORE_AGG in the first such scripts.
 func SetupCurrent() Setup {
 	kernels := zonesOf("-KERNEL", riscTypes...)
 	s := Setup{Name: "current", Rule: HostID, Style: StyleHostID}
@@ -199,17 +201,20 @@ func SetupCurrent() Setup {
 	op2op.End.Zones = zonesOf("-KERNEL", "BRISC", "NCRISC")
 	dm := spanOf("device_kernel_duration_dm_start", "ops", LaunchSpan, "ANY", true, kernels...)
 	dm.Start.Zones = zonesOf("-KERNEL", "BRISC", "NCRISC", "ERISC")
-	agg := func(name, suffix string) Analysis {
-		return spanOf(name, "ops", LaunchSpan, "TENSIX_RISC_AGG", true, "*"+suffix)
+	agg := func(name, zone string) Analysis {
+		a := spanOf(name, "ops", LaunchSpan, "TENSIX_RISC_AGG", false, zone)
+		a.Start.Riscs = []string{"TENSIX_RISC_AGG", "CORE_AGG"}
+		a.End.Riscs = a.Start.Riscs
+		return a
 	}
-	between := func(name, suffix string) Analysis {
-		return phased(spanOf(name, "core", Adjacent, "TENSIX_RISC_AGG", true, "*"+suffix), "ZONE_END", "ZONE_START")
+	between := func(name, zone string) Analysis {
+		return phased(spanOf(name, "device", Adjacent, "ANY", false, zone), "ZONE_END", "ZONE_START")
 	}
 	s.Analyses = append([]Analysis{
-		agg("trace_fw_duration", "-FW"),
-		agg("trace_kernel_duration", "-KERNEL"),
-		between("trace2trace_fw", "-FW"),
-		between("trace2trace_kernel", "-KERNEL"),
+		agg("trace_fw_duration", "TRACE-FW"),
+		agg("trace_kernel_duration", "TRACE-KERNEL"),
+		between("trace2trace - FW", "TRACE-FW"),
+		between("trace2trace - kernel", "TRACE-KERNEL"),
 		op2op,
 		phased(spanOf("device_kernel_first_to_last_start", "ops", LaunchSpan, "ANY", true, kernels...), "ZONE_START", "ZONE_START"),
 		spanOf("device_kernel_duration_per_core", "ops", LaunchByCore, "ANY", true, kernels...),
@@ -217,6 +222,9 @@ func SetupCurrent() Setup {
 		spanOf("device_kernel_duration", "ops", LaunchSpan, "ANY", true, kernels...),
 		dm,
 	}, perRisc()...)
+	s.Analyses = append(s.Analyses,
+		spanOf("dispatch_total_cq_cmd_op_time", "dispatch_ops", DispatchSpan, "BRISC", false, "CQ_DISPATCH_*"),
+		spanOf("dispatch_go_send_wait_time", "dispatch_ops", DispatchSpan, "NCRISC", false, "CQ_DISPATCH_CMD_SEND_GO_SIGNAL"))
 	return s
 }
 
@@ -253,9 +261,11 @@ func statsOf(v []Duration) Stats {
 	return s
 }
 
-// Series is the values of one unit: a launch, a core or a device.
+// Series is the values of one unit: a launch, a core, a device or what a
+// dispatch core did for a program.
 type Series struct {
 	Launch, Core int // -1 where it does not apply
+	Dispatch     int // number of the dispatched program from 1, else 0
 	Values       []Duration
 	Stats        Stats
 }
@@ -277,6 +287,10 @@ type Result struct {
 func Analyze(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, vendor bool) []Result {
 	out := make([]Result, len(s.Analyses))
 	masks := newMasks(l, t, s, vendor)
+	dispatched := masks
+	if ls.dispatchLog != nil && ls.dispatchLog != l {
+		dispatched = newMasks(ls.dispatchLog, t, s, vendor)
+	}
 	spans(l, t, ls, s, masks, out)
 	for i := range s.Analyses {
 		a := &s.Analyses[i]
@@ -287,6 +301,9 @@ func Analyze(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, vendo
 			adjacent(l, t, ls.Device, i, a, masks, &out[i])
 		case a.Kind == SessionSpan:
 			session(l, t, ls.Device, i, a, masks, &out[i])
+		}
+		if a.Kind == DispatchSpan {
+			dispatch(i, ls, dispatched, &out[i])
 		}
 		r := &out[i]
 		for k := range r.Series {
@@ -467,19 +484,30 @@ func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *mask
 	type launchCore struct{ launch, core int }
 	byCore := map[launchCore]*[]firstLast{}
 	var coreOrder []launchCore
+	firstOf := map[launchCore]place{} // where a core first appears in a launch
 	for _, lane := range t.ByDevice[ls.Device] {
 		cur := ls.cursor()
 		core := t.CoreOf[lane]
-		var lastLaunch int = -1
+		lastLaunch, seenLaunch := -1, -1
 		var cell *[]firstLast
 		for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
 			st, en := m.at(l, lane, row)
-			if st|en == 0 {
+			if st|en == 0 && coreBits == 0 {
 				continue
 			}
 			p := place{l.Time[row], t.Rank[lane], uint32(row)}
 			la := cur.launch(l.Run[row], p)
 			if la < 0 {
+				continue
+			}
+			if coreBits != 0 && la != seenLaunch {
+				seenLaunch = la
+				k := launchCore{la, core}
+				if f, ok := firstOf[k]; !ok || p.compare(f) < 0 {
+					firstOf[k] = p
+				}
+			}
+			if st|en == 0 {
 				continue
 			}
 			for b := (st | en) & (launchBits | sumBits); b != 0; b &= b - 1 {
@@ -543,7 +571,10 @@ func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *mask
 				}
 			}
 		case LaunchByCore:
-			slices.SortStableFunc(coreOrder, func(x, y launchCore) int { return x.launch - y.launch })
+			// The vendor's script lists cores as they appear.
+			slices.SortStableFunc(coreOrder, func(x, y launchCore) int {
+				return cmp.Or(cmp.Compare(x.launch, y.launch), firstOf[x].compare(firstOf[y]))
+			})
 			for _, k := range coreOrder {
 				d, ok := (*byCore[k])[i].duration()
 				if !ok {
@@ -560,36 +591,47 @@ func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *mask
 	}
 }
 
-// adjacent measures on each core, its processors merged in time order, from
-// a start to the next end; a further start replaces the one before.
+// adjacent measures on each core, its processors merged in time order, or on
+// the whole device, from a start to the next end; a further start replaces
+// the one before.
 func adjacent(l *components.DeviceLog, t *Topology, dev, i int, a *Analysis, m *masks, r *Result) {
-	bit := uint32(1) << i
-	t0 := deviceStart(l, t, dev)
+	if a.Across == "device" {
+		adjacentIn(l, t, dev, -1, t.ByDevice[dev], i, m, r)
+		return
+	}
 	for c := range t.Cores {
-		core := &t.Cores[c]
-		if core.Device != dev {
-			continue
+		if core := &t.Cores[c]; core.Device == dev {
+			adjacentIn(l, t, dev, c, core.Lanes, i, m, r)
 		}
-		var values []Duration
-		var open place
-		have := false
-		if m.t0&bit != 0 {
-			open, have = place{time: t0, row: NoRow}, true
+	}
+}
+
+func adjacentIn(l *components.DeviceLog, t *Topology, dev, core int, lanes []int, i int, m *masks, r *Result) {
+	bit := uint32(1) << i
+	var values []Duration
+	var open place
+	have := false
+	if m.t0&bit != 0 {
+		open, have = place{time: deviceStart(l, t, dev), row: NoRow}, true
+	}
+	visit := func(lane int, row uint32) {
+		st, en := m.at(l, lane, int(row))
+		switch {
+		case have && en&bit != 0:
+			d := Duration{Start: open.time, End: l.Time[row], Cycles: l.Time[row] - open.time, StartRow: open.row, EndRow: row, Launch: -1, Core: core}
+			values = append(values, d)
+			have = false
+		case st&bit != 0 && m.t0&bit == 0:
+			open, have = place{l.Time[row], t.Rank[lane], row}, true
 		}
-		mergeCore(l, t, core, func(lane, row int) {
-			st, en := m.at(l, lane, row)
-			switch {
-			case have && en&bit != 0:
-				d := Duration{Start: open.time, End: l.Time[row], Cycles: l.Time[row] - open.time, StartRow: open.row, EndRow: uint32(row), Launch: -1, Core: c}
-				values = append(values, d)
-				have = false
-			case st&bit != 0 && m.t0&bit == 0:
-				open, have = place{l.Time[row], t.Rank[lane], uint32(row)}, true
-			}
-		})
-		if len(values) > 0 {
-			r.Series = append(r.Series, Series{Launch: -1, Core: c, Values: values})
-		}
+	}
+	if core >= 0 {
+		mergeCore(l, lanes, visit)
+	} else {
+		mergeLanes(l, lanes, false, 0, visit)
+	}
+	if len(values) > 0 {
+		r.Series = append(r.Series, Series{Launch: -1, Core: core, Values: values})
 	}
 }
 
@@ -654,22 +696,22 @@ func deviceStart(l *components.DeviceLog, t *Topology, dev int) uint64 {
 
 // mergeCore visits the markers of a core in time order, ties in the order of
 // its processors.
-func mergeCore(l *components.DeviceLog, t *Topology, core *Core, visit func(lane, row int)) {
-	pos := make([]int, len(core.Lanes))
-	for i, lane := range core.Lanes {
-		pos[i] = int(l.LaneOff[lane])
+func mergeCore(l *components.DeviceLog, lanes []int, visit func(lane int, row uint32)) {
+	pos := make([]uint32, len(lanes))
+	for i, lane := range lanes {
+		pos[i] = l.LaneOff[lane]
 	}
 	for {
 		best := -1
-		for i, lane := range core.Lanes {
-			if pos[i] < int(l.LaneOff[lane+1]) && (best < 0 || l.Time[pos[i]] < l.Time[pos[best]]) {
+		for i, lane := range lanes {
+			if pos[i] < l.LaneOff[lane+1] && (best < 0 || l.Time[pos[i]] < l.Time[pos[best]]) {
 				best = i
 			}
 		}
 		if best < 0 {
 			return
 		}
-		visit(core.Lanes[best], pos[best])
+		visit(lanes[best], pos[best])
 		pos[best]++
 	}
 }

@@ -172,6 +172,11 @@ type Launches struct {
 	total   int
 	// numbered groups are launches by their identity, not by time alone.
 	numbered []bool
+
+	// dispatch has what the device's dispatch cores did, dispatchLog the log
+	// in which their markers are named after commands; nil where not asked for.
+	dispatch    []dispatchOp
+	dispatchLog *components.DeviceLog
 }
 
 // groupKey folds runs into groups under a rule; ok is false for markers that

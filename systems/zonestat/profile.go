@@ -306,11 +306,11 @@ func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components
 	if unmapped(l) {
 		diags.Add(DiagTriscNames, 1, 0, "kernel zones are named TRISC_n-KERNEL; the vendor's analyses look for TRISC-KERNEL and leave them out, and so do the analyses here (zone statistics have them)")
 	}
-	var quiet components.Diagnostics
+	v := NewVendor(l, setup)
 	for d, dev := range p.Topo.Devices {
+		p.Launches[d].setDispatch(l, p.Topo, false, diags)
 		ours := Analyze(l, p.Topo, p.Launches[d], &setup, false)
-		vls := FindLaunches(l, p.Topo, d, setup.Rule, &quiet)
-		theirs := Analyze(l, p.Topo, vls, &setup, true)
+		theirs := v.Devices[d].Results
 		for i := range ours {
 			a := AnalysisInfo{Device: dev, Name: ours[i].Analysis.Name, Across: ours[i].Analysis.Across, Type: ours[i].Analysis.Kind.String()}
 			a.Stats, a.Vendor = statsInfo(&ours[i]), statsInfo(&theirs[i])
@@ -323,7 +323,7 @@ func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components
 			p.Analyses = append(p.Analyses, a)
 		}
 	}
-	if d, ok := quiet.Find(DiagVendorFails); ok {
+	if d, ok := v.Diags.Find(DiagVendorFails); ok {
 		diags.Add(d.Code, d.Count, d.Line, d.Detail)
 	}
 	return nil

@@ -108,7 +108,11 @@ func (v *Vendor) device(j *pyJSON, d int, gm globalMin) {
 			j.open('{')
 			if r.name == "TENSIX" {
 				v.coreAnalysis(j, d, nc.core)
-				v.coreOps(j, core, gm)
+				if v.Setup.Style == StyleHostID {
+					v.coreOpsByID(j, d, nc.core)
+				} else {
+					v.coreOps(j, core, gm)
+				}
 			} else if v.Setup.Style == Style202402 {
 				j.key("durations")
 				j.open('[')
@@ -133,8 +137,7 @@ func (v *Vendor) device(j *pyJSON, d int, gm globalMin) {
 			v.deviceUnit(j, d)
 			if v.Setup.Style == StyleHostID {
 				j.key("dispatch_ops")
-				j.open('[')
-				j.close(']')
+				v.dispatchOps(j, d, -1)
 			}
 			v.ops(j, d)
 		} else if v.Setup.Style == Style202402 {
@@ -190,7 +193,7 @@ func (v *Vendor) riscsOf(lanes []int) []riscLanes {
 // series writes the elements of lanes merged in the script's order.
 func (v *Vendor) series(j *pyJSON, lanes []int, gm globalMin, risc, core bool) {
 	j.open('[')
-	mergeLanes(v.Log, v.Topo, lanes, v.inserted(), gm.time, func(lane int, row uint32) {
+	mergeLanes(v.Log, lanes, v.inserted(), gm.time, func(lane int, row uint32) {
 		if row == NoRow {
 			j.str(v.zeroText(lane, gm, risc, core))
 			return
@@ -326,7 +329,7 @@ func (v *Vendor) coreOps(j *pyJSON, core *Core, gm globalMin) {
 			j.close('}')
 		}
 	}
-	mergeLanes(l, v.Topo, core.Lanes, v.inserted(), gm.time, func(lane int, row uint32) {
+	mergeLanes(l, core.Lanes, v.inserted(), gm.time, func(lane int, row uint32) {
 		if row == NoRow {
 			if open { // inserted elements can lie behind the first start
 				j.str(v.zeroText(lane, gm, true, false))
@@ -347,12 +350,136 @@ func (v *Vendor) coreOps(j *pyJSON, core *Core, gm globalMin) {
 	j.close(']')
 }
 
+// coreOpsByID writes the launches of one core as the scripts of 2025 on find
+// them: by host id, closed at every firmware end of BRISC or ERISC; what
+// comes behind it is in the next one, and what is open at the end in none.
+// Of a dispatch core it writes what it did for programs.
+func (v *Vendor) coreOpsByID(j *pyJSON, d, c int) {
+	l := v.Log
+	j.key("ops")
+	if slices.Contains(v.Devices[d].dispatchCores, c) {
+		v.dispatchOps(j, d, c)
+		return
+	}
+	byID := map[int64][]uint32{}
+	var ids []int64
+	mergeLanes(l, v.Topo.Cores[c].Lanes, false, 0, func(_ int, row uint32) {
+		id := l.Runs[l.Run[row]].HostID
+		if id <= 0 || l.Defs[l.Def[row]].Timer == 0 {
+			return
+		}
+		if byID[id] == nil {
+			ids = append(ids, id)
+		}
+		byID[id] = append(byID[id], row)
+	})
+	var ops [][]uint32
+	var open []uint32
+	for _, id := range ids {
+		for _, row := range byID[id] {
+			open = append(open, row)
+			def := &l.Defs[l.Def[row]]
+			risc := l.Lanes[l.LaneOfMarker(int(row))].Risc
+			if def.Type == components.MarkerEnd && (risc == "BRISC" || risc == "ERISC") && l.Keys[def.Key].Name == risc+"-FW" {
+				ops = append(ops, open)
+				open = nil
+			}
+		}
+	}
+	j.open('[')
+	for _, rows := range ops {
+		j.open('{')
+		v.rows(j, rows)
+		j.close('}')
+	}
+	j.close(']')
+}
+
+// dispatchOps writes what dispatch cores did for programs, all of the device
+// or those of core c.
+func (v *Vendor) dispatchOps(j *pyJSON, d, c int) {
+	j.open('[')
+	for n := range v.Devices[d].Launches.dispatch {
+		op := &v.Devices[d].Launches.dispatch[n]
+		if c >= 0 && op.core != c {
+			continue
+		}
+		j.open('{')
+		v.units(j, d, func(s *Series, _ *Analysis) bool { return s.Dispatch == n+1 })
+		v.rows(j, op.rows)
+		j.close('}')
+	}
+	j.close(']')
+}
+
+// rows writes the elements of one core's launch.
+func (v *Vendor) rows(j *pyJSON, rows []uint32) {
+	j.key("timeseries")
+	j.open('[')
+	for _, row := range rows {
+		j.str(v.text(v.Log.LaneOfMarker(int(row)), row, true, false))
+	}
+	j.close(']')
+}
+
 // coreAnalysis writes the analyses across cores of one core.
 func (v *Vendor) coreAnalysis(j *pyJSON, d, core int) {
+	v.iteration = nil
+	if v.Setup.Style == StyleHostID {
+		v.iterations(d, core, v.Topo.Cores[core].Lanes)
+	}
 	v.units(j, d, func(s *Series, a *Analysis) bool { return a.Across == "core" && s.Core == core })
 }
 
+// iterations finds, for the markers at both ends of the durations of a core
+// or, for -1, the device, the last firmware start before.
+func (v *Vendor) iterations(d, core int, lanes []int) {
+	v.iteration = map[uint32]uint32{}
+	for i := range v.Devices[d].Results {
+		r := &v.Devices[d].Results[i]
+		for k := range r.Series {
+			if r.Analysis.Kind == Adjacent && r.Series[k].Core == core {
+				for _, x := range r.Series[k].Values {
+					v.iteration[x.StartRow], v.iteration[x.EndRow] = NoRow, NoRow
+				}
+			}
+		}
+	}
+	if len(v.iteration) == 0 {
+		return
+	}
+	last := NoRow
+	mergeLanes(v.Log, lanes, false, 0, func(_ int, row uint32) {
+		def := &v.Log.Defs[v.Log.Def[row]]
+		if def.Type == components.MarkerStart && v.Log.Keys[def.Key].Name == "BRISC-FW" {
+			last = row
+		}
+		if _, ok := v.iteration[row]; ok {
+			v.iteration[row] = last
+		}
+	})
+}
+
+// iterationMark writes the firmware start before a marker.
+func (v *Vendor) iterationMark(j *pyJSON, key string, row uint32) {
+	j.key(key)
+	mark, ok := v.iteration[row]
+	if !ok || mark == NoRow {
+		j.raw("null")
+		return
+	}
+	b := append([]byte(nil), '(')
+	b = v.marker(b, mark)
+	b = append(b, ", "...)
+	b = strconv.AppendUint(b, v.Log.Time[mark], 10)
+	j.str(string(append(b, ')')))
+}
+
 func (v *Vendor) deviceUnit(j *pyJSON, d int) {
+	v.iteration = nil
+	if v.Setup.Style == StyleHostID {
+		v.iterations(d, -1, v.Topo.ByDevice[d])
+	}
 	v.units(j, d, func(_ *Series, a *Analysis) bool { return a.Across == "device" })
 }
 
@@ -430,8 +557,14 @@ func (v *Vendor) unit(j *pyJSON, r *Result, s *Series) {
 		} else {
 			j.key("end_cycle")
 			j.raw(strconv.FormatUint(d.End, 10))
+			if v.iteration != nil && r.Analysis.Kind == Adjacent {
+				v.iterationMark(j, "end_iter_mark", d.EndRow)
+			}
 			j.key("start_cycle")
 			j.raw(strconv.FormatUint(d.Start, 10))
+			if v.iteration != nil && r.Analysis.Kind == Adjacent {
+				v.iterationMark(j, "start_iter_mark", d.StartRow)
+			}
 		}
 		j.close('}')
 	}
@@ -497,7 +630,7 @@ func (v *Vendor) ops(j *pyJSON, d int) {
 	for _, lane := range lanes {
 		cursors[lane] = ls.cursor()
 	}
-	mergeLanes(l, v.Topo, lanes, false, 0, func(lane int, row uint32) {
+	mergeLanes(l, lanes, false, 0, func(lane int, row uint32) {
 		la := cursors[lane].launch(l.Run[row], place{l.Time[row], v.Topo.Rank[lane], row})
 		if la >= 0 && l.Defs[l.Def[row]].Timer != 0 {
 			rows[la] = append(rows[la], row)
@@ -507,7 +640,7 @@ func (v *Vendor) ops(j *pyJSON, d int) {
 	j.open('[')
 	for la := range ls.List {
 		j.open('{')
-		v.units(j, d, func(s *Series, a *Analysis) bool { return s.Launch == la })
+		v.units(j, d, func(s *Series, _ *Analysis) bool { return s.Launch == la })
 		j.key("timeseries")
 		j.open('[')
 		for _, row := range rows[la] {
@@ -646,7 +779,7 @@ func (a *laneHead) less(b *laneHead) bool {
 // mergeLanes visits the markers of lanes in time order; ties go in the order
 // of the lanes. With zero, each lane starts with an element (row NoRow) at
 // time t0.
-func mergeLanes(l *components.DeviceLog, _ *Topology, lanes []int, zero bool, t0 uint64, visit func(lane int, row uint32)) {
+func mergeLanes(l *components.DeviceLog, lanes []int, zero bool, t0 uint64, visit func(lane int, row uint32)) {
 	h := &laneHeap{l: l}
 	for i, lane := range lanes {
 		lo, hi := int(l.LaneOff[lane]), int(l.LaneOff[lane+1])

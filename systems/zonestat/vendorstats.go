@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -19,20 +20,40 @@ type Vendor struct {
 	Setup   Setup
 	Devices []VendorDevice
 	Diags   components.Diagnostics
+
+	// iteration has, for markers of the core being written, the firmware start
+	// before; nil where the era's script does not write it.
+	iteration map[uint32]uint32
 }
 
 // VendorDevice is one device of it.
 type VendorDevice struct {
 	Launches *Launches
 	Results  []Result
+
+	dispatchCores []int
 }
 
 // NewVendor runs a setup on every device of a log.
 func NewVendor(l *components.DeviceLog, s Setup) *Vendor {
 	v := &Vendor{Log: l, Topo: NewTopology(l), Setup: s}
+	dispatch, cores := make([][]dispatchOp, len(v.Topo.Devices)), make([][]int, len(v.Topo.Devices))
+	if s.Style == StyleHostID {
+		// The script names the markers of commands in place, before it looks
+		// for launches.
+		names := map[uint32]string{}
+		for d := range dispatch {
+			var of map[uint32]string
+			cores[d] = dispatchCores(l, v.Topo, d)
+			dispatch[d], of = findDispatch(l, v.Topo, d, true, &v.Diags)
+			maps.Copy(names, of)
+		}
+		v.Log = withNames(l, names)
+	}
 	for d := range v.Topo.Devices {
-		ls := FindLaunches(l, v.Topo, d, s.Rule, &v.Diags)
-		v.Devices = append(v.Devices, VendorDevice{ls, Analyze(l, v.Topo, ls, &v.Setup, true)})
+		ls := FindLaunches(v.Log, v.Topo, d, s.Rule, &v.Diags)
+		ls.dispatch, ls.dispatchLog = dispatch[d], v.Log
+		v.Devices = append(v.Devices, VendorDevice{ls, Analyze(v.Log, v.Topo, ls, &v.Setup, true), cores[d]})
 	}
 	return v
 }
