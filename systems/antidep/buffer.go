@@ -82,11 +82,14 @@ const chunk = 1 << 15
 func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error) {
 	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
 	rows := max(len(off)-1, 0)
+	// Every chunk numbers its own buffers; the numbers become the table's as
+	// the chunks are put together in order.
 	type part struct {
-		edges   []uint32
-		buffers []Buffer
+		edges, of []uint32
+		buffers   []Buffer
 	}
 	parts := make([]part, (rows+chunk-1)/chunk)
+	known := m.Operands.Len() > 0
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, jobs))
 	for n := range parts {
@@ -95,16 +98,31 @@ func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error
 				return err
 			}
 			p := &parts[n]
-			for i := n * chunk; i < min((n+1)*chunk, rows); i++ {
-				// Anti-dependencies come last in their row.
-				for e := int(off[i+1]) - 1; e >= int(off[i]) && uint8(words[e]>>ecs.ClassShift) == components.ClassAnti; e-- {
-					p.edges = append(p.edges, uint32(e))
+			lo, hi := n*chunk, min((n+1)*chunk, rows)
+			anti := 0
+			for _, w := range words[off[lo]:off[hi]] {
+				if uint8(w>>ecs.ClassShift) == components.ClassAnti {
+					anti++
 				}
-				// The loop above went backwards within the row.
-				from := len(p.buffers)
-				reverse(p.edges[from:])
-				for _, e := range p.edges[from:] {
-					p.buffers = append(p.buffers, of(m, components.InstrID(i), components.InstrID(words[e]&ecs.TargetMask)))
+			}
+			p.edges, p.of = make([]uint32, 0, anti), make([]uint32, 0, anti)
+			local := map[Buffer]uint32{}
+			for i := lo; i < hi; i++ {
+				for e := off[i]; e < off[i+1]; e++ {
+					if uint8(words[e]>>ecs.ClassShift) != components.ClassAnti {
+						continue
+					}
+					b := None
+					if known {
+						b = of(m, components.InstrID(i), components.InstrID(words[e]&ecs.TargetMask))
+					}
+					r, ok := local[b]
+					if !ok {
+						r = uint32(len(p.buffers))
+						local[b] = r
+						p.buffers = append(p.buffers, b)
+					}
+					p.edges, p.of = append(p.edges, e), append(p.of, r)
 				}
 			}
 			return nil
@@ -113,10 +131,16 @@ func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	t := &Table{}
-	row := map[Buffer]uint32{}
+	n := 0
 	for _, p := range parts {
-		t.Edges = append(t.Edges, p.edges...)
+		n += len(p.edges)
+	}
+	t := &Table{Edges: make([]uint32, 0, n), Of: make([]uint32, 0, n)}
+	row := map[Buffer]uint32{}
+	var global []uint32
+	for k := range parts {
+		p := &parts[k]
+		global = global[:0]
 		for _, b := range p.buffers {
 			r, ok := row[b]
 			if !ok {
@@ -124,16 +148,15 @@ func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error
 				row[b] = r
 				t.Buffers = append(t.Buffers, b)
 			}
-			t.Of = append(t.Of, r)
+			global = append(global, r)
 		}
+		t.Edges = append(t.Edges, p.edges...)
+		for _, r := range p.of {
+			t.Of = append(t.Of, global[r])
+		}
+		*p = part{}
 	}
 	return t, nil
-}
-
-func reverse(s []uint32) {
-	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
-		s[i], s[j] = s[j], s[i]
-	}
 }
 
 // of returns the buffer that writer overwrites while reader reads it.

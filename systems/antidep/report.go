@@ -120,26 +120,45 @@ func boolCompare(a, b bool) int {
 	return -1
 }
 
-// owners returns the buffer of the binding anti-dependency of every
-// instruction that one holds.
-func owners(m *components.Module, t *Table, a *components.Attribution) map[components.InstrID]uint32 {
+// nobody is the owner of a wait for which no edge was found.
+const nobody = ^uint32(0)
+
+// owners returns, for each of a.Others, the buffer of the binding
+// anti-dependency.
+func owners(m *components.Module, t *Table, a *components.Attribution) []uint32 {
 	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
-	out := make(map[components.InstrID]uint32, len(a.Others))
-	for _, other := range a.Others {
+	out := make([]uint32, len(a.Others))
+	at := 0 // in t.Edges: both lists ascend
+	for n, other := range a.Others {
+		out[n] = nobody
 		i, p := other.Instr, a.Pred.At(int(other.Instr))
-		for e := int(off[i+1]) - 1; e >= int(off[i]) && uint8(words[e]>>ecs.ClassShift) == components.ClassAnti; e-- {
-			if components.InstrID(words[e]&ecs.TargetMask) == p {
-				if k, ok := slices.BinarySearch(t.Edges, uint32(e)); ok {
-					out[i] = t.Of[k]
-				}
+		for at < len(t.Edges) && t.Edges[at] < off[i] {
+			at++
+		}
+		for k := at; k < len(t.Edges) && t.Edges[k] < off[i+1]; k++ {
+			if components.InstrID(words[t.Edges[k]]&ecs.TargetMask) == p {
+				out[n] = t.Of[k]
 			}
 		}
 	}
 	return out
 }
 
+// ownerOf returns what holds instruction i apart from anti-dependencies and
+// the buffer whose anti-dependency holds it; ok is false where none does.
+func ownerOf(a *components.Attribution, owner []uint32, i components.InstrID) (other components.Other, buffer uint32, ok bool) {
+	if a.Cause.At(int(i)) != components.CauseAnti {
+		return other, 0, false
+	}
+	k, found := slices.BinarySearchFunc(a.Others, i, func(o components.Other, i components.InstrID) int { return cmp.Compare(o.Instr, i) })
+	if !found || owner[k] == nobody {
+		return other, 0, false
+	}
+	return a.Others[k], owner[k], true
+}
+
 // count fills the counts of edges and the longest waits.
-func (r *Report) count(m *components.Module, t *Table, a *components.Attribution, w *components.World, owner map[components.InstrID]uint32) {
+func (r *Report) count(m *components.Module, t *Table, a *components.Attribution, w *components.World, owner []uint32) {
 	off := m.Edges.Preds.Offsets()
 	i := 0
 	last := make([]int, len(t.Buffers)) // consumer row plus one last counted as a writer
@@ -154,12 +173,11 @@ func (r *Report) count(m *components.Module, t *Table, a *components.Attribution
 			c.Writers++
 		}
 	}
-	for _, other := range a.Others {
-		k, ok := owner[other.Instr]
-		if !ok {
+	for n, other := range a.Others {
+		if owner[n] == nobody {
 			continue
 		}
-		c := &r.Buffers[k]
+		c := &r.Buffers[owner[n]]
 		c.Binding++
 		if d := held(w, a, other); d > c.Wait || c.Writer == components.NoInstr {
 			c.Wait, c.Writer, c.Reader = d, other.Instr, a.Pred.At(int(other.Instr))
@@ -178,13 +196,9 @@ func held(w *components.World, a *components.Attribution, other components.Other
 }
 
 // onPath counts the hops of a critical path that anti-dependencies are.
-func (r *Report) onPath(w *components.World, a *components.Attribution, p *attribute.Path, owner map[components.InstrID]uint32) {
+func (r *Report) onPath(w *components.World, a *components.Attribution, p *attribute.Path, owner []uint32) {
 	for _, i := range p.Steps {
-		if a.Cause.At(int(i)) != components.CauseAnti {
-			continue
-		}
-		if k, ok := owner[i]; ok {
-			other, _ := a.Other(i)
+		if other, k, ok := ownerOf(a, owner, i); ok {
 			r.Buffers[k].OnPath++
 			r.Buffers[k].PathWait += held(w, a, other)
 		}
@@ -195,19 +209,16 @@ func (r *Report) onPath(w *components.World, a *components.Attribution, p *attri
 // back from the end of the block along binding constraints; where one is the
 // buffer's, add by how much it holds and go on along what else would have.
 // Every start on the way falls by at most what is added from there on.
-func detour(w *components.World, a *components.Attribution, p *attribute.Path, owner map[components.InstrID]uint32, buffer uint32) uint64 {
+func detour(w *components.World, a *components.Attribution, p *attribute.Path, owner []uint32, buffer uint32) uint64 {
 	if len(p.Steps) == 0 {
 		return 0
 	}
 	var sum uint64
 	for i := p.Steps[len(p.Steps)-1]; i != components.NoInstr; {
-		if a.Cause.At(int(i)) == components.CauseAnti {
-			if k, ok := owner[i]; ok && k == buffer {
-				other, _ := a.Other(i)
-				sum += held(w, a, other)
-				i = other.Pred
-				continue
-			}
+		if other, k, ok := ownerOf(a, owner, i); ok && k == buffer {
+			sum += held(w, a, other)
+			i = other.Pred
+			continue
 		}
 		i = a.Pred.At(int(i))
 	}
@@ -219,6 +230,7 @@ func detour(w *components.World, a *components.Attribution, p *attribute.Path, o
 func (r *Report) exact(ctx context.Context, w *components.World, engine variant.Engine, t *Table, order []int, top int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
+	pool := variant.NewPool(w)
 	for _, k := range order {
 		c := &r.Buffers[k]
 		if c.Exact {
@@ -228,7 +240,8 @@ func (r *Report) exact(ctx context.Context, w *components.World, engine variant.
 			break
 		}
 		g.Go(func() error {
-			f := variant.Fork(w)
+			f := pool.Get()
+			defer pool.Put(f)
 			DropBuffers(f, t, []uint32{uint32(k)})
 			if err := engine.Place(ctx, f); err != nil {
 				return err

@@ -18,6 +18,9 @@ func extraBuffers(w *components.World, t *Table, r *Report) {
 	tops := w.Module.TopBlocks()
 	block := 0
 	eachVersion(w.Module, t, func(buffer uint32, writer components.InstrID, readers []uint32) {
+		if t.Buffers[buffer] == None {
+			return
+		}
 		for block+1 < len(tops) && w.Module.Blocks.First.At(tops[block+1]) <= uint32(writer) {
 			block++
 		}
@@ -39,9 +42,7 @@ func extraBuffers(w *components.World, t *Table, r *Report) {
 		versions[buffer] = append(list, version{birth: birth, death: birth + 1, block: block})
 	})
 	for k, list := range versions {
-		if t.Buffers[k] != None {
-			r.Buffers[k].Extra = max(atOnce(list)-1, 0)
-		}
+		r.Buffers[k].Extra = max(atOnce(list)-1, 0)
 	}
 }
 

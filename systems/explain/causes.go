@@ -23,7 +23,10 @@ type work struct {
 // candidate is a cause before its worth is known.
 type candidate struct {
 	Cause
-	change func(c *components.World) // makes the copy in which it does not exist
+	// change makes the copy in which it does not exist; costs tells that it
+	// changes costs, of which the copy then has its own.
+	change func(c *components.World)
+	costs  bool
 	place  func(ctx context.Context, c *components.World) error
 }
 
@@ -99,8 +102,8 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 		// Without the work the path is still there, shorter by its time.
 		out[k].AtMost, out[k].Bounded = out[k].NS, true
 		key := keys[k]
+		out[k].costs = true
 		out[k].change = func(c *components.World) {
-			variant.OwnCosts(c, true)
 			in := &c.Module.Instr
 			issue, latency := in.Issue.Slice(), in.Latency.Slice()
 			lane, opcode := in.Lane.Slice(), in.Opcode.Slice()
@@ -174,14 +177,19 @@ func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
 	base := x.World.Latency(components.RunA)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, x.World.Config.Jobs))
+	pool := variant.NewPool(x.World)
 	for k := range list {
 		c := &list[k]
 		if c.change == nil || c.Exact {
 			continue
 		}
 		g.Go(func() error {
-			f := variant.Fork(x.World)
+			f := pool.Get()
+			defer pool.Put(f)
 			f.Config.Jobs = 1
+			if c.costs {
+				pool.OwnCosts(f, true)
+			}
 			c.change(f)
 			run := x.Engine.Place
 			if c.place != nil {

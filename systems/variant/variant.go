@@ -6,6 +6,7 @@ package variant
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -27,9 +28,78 @@ func Fork(w *components.World) *components.World {
 	c.Module = &m
 	c.Events = components.NewEvents()
 	c.Blocks = nil
+	c.Why = [2]*components.Attribution{}
 	c.ByLane, c.ByOpcode, c.ByClass = nil, nil, nil
 	c.Config.Progress = nil
 	return &c
+}
+
+// Pool hands out copies of one world whose columns are used again: the first
+// touch of fresh memory costs more than what is done in it.
+type Pool struct {
+	base *components.World
+	mu   sync.Mutex
+	free []*kept
+	out  map[*components.World]*kept
+}
+
+// kept are the columns of a copy.
+type kept struct {
+	events         components.Events
+	issue, latency ecs.Column[uint32]
+}
+
+// NewPool returns an empty pool of copies of w.
+func NewPool(w *components.World) *Pool {
+	return &Pool{base: w, out: map[*components.World]*kept{}}
+}
+
+// Get returns a copy as Fork does.
+func (p *Pool) Get() *components.World {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := &kept{events: components.NewEvents(), issue: ecs.NewColumn[uint32](p.base.Module.Instr.Issue.Name()), latency: ecs.NewColumn[uint32](p.base.Module.Instr.Latency.Name())}
+	if n := len(p.free); n > 0 {
+		k = p.free[n-1]
+		p.free = p.free[:n-1]
+	}
+	c := Fork(p.base)
+	c.Events = k.events
+	p.out[c] = k
+	return c
+}
+
+// OwnCosts is OwnCosts with columns of the pool.
+func (p *Pool) OwnCosts(c *components.World, keep bool) {
+	p.mu.Lock()
+	k := p.out[c]
+	p.mu.Unlock()
+	in := &c.Module.Instr
+	issue, latency := in.Issue.Slice(), in.Latency.Slice()
+	in.Issue, in.Latency = k.issue, k.latency
+	copyCosts(in, issue, latency, keep)
+}
+
+// Put takes a copy back; nobody may use it or its columns any more.
+func (p *Pool) Put(c *components.World) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.out[c]
+	delete(p.out, c)
+	k.events = c.Events
+	if in := &c.Module.Instr; in.Issue.Len() > 0 && &in.Issue.Slice()[0] != &p.base.Module.Instr.Issue.Slice()[0] {
+		k.issue, k.latency = in.Issue, in.Latency
+	}
+	p.free = append(p.free, k)
+}
+
+func copyCosts(in *components.Instructions, issue, latency []uint32, keep bool) {
+	in.Issue.Reset()
+	in.Latency.Reset()
+	if keep {
+		copy(in.Issue.Scratch(len(issue)), issue)
+		copy(in.Latency.Scratch(len(latency)), latency)
+	}
 }
 
 // OwnCosts gives the copy columns of its own for issue intervals and
@@ -39,10 +109,7 @@ func OwnCosts(c *components.World, keep bool) {
 	issue, latency := in.Issue.Slice(), in.Latency.Slice()
 	in.Issue = ecs.NewColumn[uint32](in.Issue.Name())
 	in.Latency = ecs.NewColumn[uint32](in.Latency.Name())
-	if keep {
-		copy(in.Issue.Scratch(len(issue)), issue)
-		copy(in.Latency.Scratch(len(latency)), latency)
-	}
+	copyCosts(in, issue, latency, keep)
 }
 
 // Without gives the copy a dependency relation that lacks the edges for which
