@@ -195,27 +195,63 @@ func (p *program) matmuls(lo, hi uint32) bool {
 	return false
 }
 
-// block places one top-level block and the loops in it: the rows between
-// loops are segments, which follow one another.
+// block places one top-level block with the loops in it.
 type block struct {
 	sim     *sim
 	results []components.BlockResult // nil where not wanted
 	run     components.Run
-	extra   float64 // what trip counts add to placing bodies once, ns
 }
 
+// place places all rows of block b, those of loops once and in their place in
+// the program: engines that have nothing to wait for run past the ends of
+// loops, as the reference does. A loop's body takes what the block's end
+// grows by over its rows, in the order of the program.
 func (k *block) place(b int) error {
 	t := &k.sim.p.m.Blocks
-	inner := b + 1
-	if err := k.region(t.First.At(b), t.End.At(b), &inner); err != nil {
+	if err := k.sim.place(t.First.At(b), t.End.At(b)); err != nil {
 		return err
 	}
+	inner, end := b+1, 0.0
+	extra := k.region(t.First.At(b), t.End.At(b), &inner, &end)
 	if k.results != nil {
 		r := &k.results[b]
 		r.Latency[k.run] = whole(k.sim.last)
-		r.LatencyTrips[k.run] = whole(k.sim.last + k.extra)
+		r.LatencyTrips[k.run] = whole(k.sim.last + extra)
 	}
 	return nil
+}
+
+// region walks rows first to end in the order of the program, descending into
+// loops. last is the largest end so far; the result is what trip counts add to
+// it.
+func (k *block) region(first, end uint32, next *int, last *float64) (extra float64) {
+	s := k.sim
+	kinds := s.p.kind
+	t := &s.p.m.Blocks
+	for i := first; i < end; {
+		if kinds[i] != kindLoop {
+			*last = max(*last, s.endOf(i))
+			i++
+			continue
+		}
+		s.start[i], s.dur[i], s.arrive[i] = *last, 0, *last
+		i++
+		for *next < t.Len() && t.Parent.At(*next) == i {
+			b := *next
+			*next++
+			before := *last
+			added := k.region(t.First.At(b), t.End.At(b), next, last)
+			once := *last - before
+			trips := once + added
+			if k.results != nil {
+				k.results[b].Latency[k.run] = whole(once)
+				k.results[b].LatencyTrips[k.run] = whole(trips)
+			}
+			extra += trips*float64(max(t.Trip.At(b), 1)) - once
+			i = t.End.At(b)
+		}
+	}
+	return extra
 }
 
 // whole rounds a time to ns; times beyond what 64 bits hold give the largest.
@@ -227,49 +263,6 @@ func whole(t float64) uint64 {
 		return math.MaxUint64
 	}
 	return uint64(t + 0.5)
-}
-
-// region places rows first to end, descending into the loops among them.
-func (k *block) region(first, end uint32, next *int) error {
-	s := k.sim
-	kinds := s.p.kind
-	t := &s.p.m.Blocks
-	for i := first; i < end; {
-		stop := i
-		for stop < end && kinds[stop] != kindLoop {
-			stop++
-		}
-		if stop > i {
-			if err := s.segment(i, stop, s.last); err != nil {
-				return err
-			}
-		}
-		if stop == end {
-			return nil
-		}
-		s.start[stop], s.dur[stop], s.arrive[stop] = s.last, 0, s.last
-		if s.done != nil {
-			s.done[stop] = true
-		}
-		i = stop + 1
-		for *next < t.Len() && t.Parent.At(*next) == stop+1 {
-			b := *next
-			*next++
-			before, extra := s.last, k.extra
-			if err := k.region(t.First.At(b), t.End.At(b), next); err != nil {
-				return err
-			}
-			once := s.last - before
-			trips := once + k.extra - extra
-			if k.results != nil {
-				k.results[b].Latency[k.run] = whole(once)
-				k.results[b].LatencyTrips[k.run] = whole(trips)
-			}
-			k.extra = extra + trips*float64(max(t.Trip.At(b), 1)) - once
-			i = t.End.At(b)
-		}
-	}
-	return nil
 }
 
 // Prediction is one run of the model, for comparison and fitting.

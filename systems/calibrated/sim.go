@@ -49,8 +49,6 @@ type sim struct {
 
 	why    *reasons // nil where nobody asks
 	heldBy uint32   // row, plus one, whose change held or ready saw last
-	lastBy uint32   // row, plus one, with the largest end
-	fromBy uint32   // lastBy when the segment began
 
 	seqs   []sequence
 	sems   []semaphore
@@ -84,8 +82,7 @@ type sequence struct {
 	softBy  uint32  // row, plus one
 	flight  []float64
 	room    []float64 // when each of the last transfers triggered makes room for another one
-	begun   bool
-	done    float64 // end of all taken so far, see sim.until
+	done    float64   // end of all taken so far, see sim.until
 	// Rows, plus one, behind pipe and retired.
 	pipeBy, retiredBy uint32
 }
@@ -165,14 +162,15 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 	return s
 }
 
-// segment places rows lo to hi, none of which is a loop. Sequencers that had
-// nothing before start at from.
-func (s *sim) segment(lo, hi uint32, from float64) error {
-	s.fromBy = s.lastBy
-	for g := range s.seqs {
-		s.seqs[g].list, s.seqs[g].pos = s.seqs[g].list[:0], 0
-	}
+// place places rows lo to hi but for loops themselves.
+func (s *sim) place(lo, hi uint32) error {
 	for i := lo; i < hi; i++ {
+		if s.p.kind[i] == kindLoop {
+			if s.done != nil {
+				s.done[i] = true
+			}
+			continue
+		}
 		q := &s.seqs[s.p.group[i]]
 		q.list = append(q.list, i)
 	}
@@ -181,12 +179,9 @@ func (s *sim) segment(lo, hi uint32, from float64) error {
 		if len(q.list) == 0 {
 			continue
 		}
-		t := from
-		if !q.begun {
-			q.begun = true
-			if s.preamble(q.list[0]) {
-				t += s.p.c.Engine[s.p.groups[g].engine].Start + s.opt.Shift
-			}
+		t := 0.0
+		if s.preamble(q.list[0]) {
+			t = s.p.c.Engine[s.p.groups[g].engine].Start + s.opt.Shift
 		}
 		s.push(event{t: t, kind: evStep, a: uint32(g)})
 	}
@@ -328,7 +323,7 @@ func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
 }
 
 // lastBefore returns the last row of sequencer o that is before row i in
-// program order, and whether this segment has one.
+// program order, and whether there is one.
 func (s *sim) lastBefore(o int, i uint32) (uint32, bool) {
 	list := s.seqs[o].list
 	k, _ := slices.BinarySearch(list, i)
@@ -631,7 +626,7 @@ func (s *sim) completed(i uint32, start, end, complete float64) {
 		end = complete
 	}
 	s.start[i], s.dur[i] = start, float32(end-start)
-	s.ends(i, max(end, complete))
+	s.last = max(s.last, end, complete)
 	s.arrive[i] = complete
 	s.raise(i, complete)
 	s.settle(i, complete)
@@ -641,6 +636,15 @@ func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64
 	s.completed(i, start, end, complete)
 	s.passed(g, i, end)
 	s.push(event{t: next, kind: evStep, a: uint32(g)})
+}
+
+// endOf is when row i is over, of a transfer its data and its trigger.
+func (s *sim) endOf(i uint32) float64 {
+	end := s.start[i] + float64(s.dur[i])
+	if k := s.p.kind[i]; k == kindHW || k == kindSW {
+		end = max(end, s.arrive[i])
+	}
+	return end
 }
 
 // passed moves sequencer g on from instruction i, which keeps it until t.
@@ -658,7 +662,7 @@ func (s *sim) passed(g int, i uint32, t float64) {
 func (s *sim) finish(g int, i uint32, start, end, visible, next float64) {
 	s.start[i], s.dur[i] = start, float32(end-start)
 	s.arrive[i] = visible
-	s.ends(i, end)
+	s.last = max(s.last, end)
 	s.raise(i, visible)
 	s.passed(g, i, max(end, visible))
 	s.push(event{t: next, kind: evStep, a: uint32(g)})

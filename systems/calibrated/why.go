@@ -32,14 +32,9 @@ func (s *sim) because(g int, i uint32, arrived, held, wake float64, a, b bound) 
 		return
 	}
 	q := &s.seqs[g]
-	cause, by, release, start := components.CauseLane, s.fromBy, arrived, arrived
-	switch {
-	case q.pos > 0:
-		by = q.list[q.pos-1] + 1
-	case by > 0:
-		cause = components.CauseBarrier // rows behind a loop wait for all of it
-	default:
-		cause = components.CauseModel // the engine's own start
+	cause, by, release, start := components.CauseModel, uint32(0), arrived, arrived // the engine's own start
+	if q.pos > 0 {
+		cause, by = components.CauseLane, q.list[q.pos-1]+1
 	}
 	if held+wake > start {
 		cause, by, release, start = components.CauseSemaphore, s.heldBy, held, held+wake
@@ -64,13 +59,6 @@ func (s *sim) because(g int, i uint32, arrived, held, wake float64, a, b bound) 
 		}
 	}
 	s.why.cause[i], s.why.by[i], s.why.release[i] = cause, by, release
-}
-
-// ends records the end of row i.
-func (s *sim) ends(i uint32, end float64) {
-	if end > s.last {
-		s.last, s.lastBy = end, i+1
-	}
 }
 
 // attribution turns the reasons of one run, whose starts are given in whole
