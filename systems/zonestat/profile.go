@@ -36,6 +36,7 @@ type Profile struct {
 	Setup    string         `json:"analyses_of"`
 	Analyses []AnalysisInfo `json:"analyses"`
 	Slow     []SlowInfo     `json:"slowest"`
+	Counters []CounterInfo  `json:"counters,omitempty"`
 
 	Log      *components.DeviceLog `json:"-"`
 	Topo     *Topology             `json:"-"`
@@ -222,6 +223,7 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 	for _, s := range Slowest(l, o.Slowest, o.Zone) {
 		p.Slow = append(p.Slow, SlowInfo{Time{s.Cycles, ptr(s.NS)}, s.Name, s.Lane.Device, s.Lane.X, s.Lane.Y, s.Lane.Risc, s.Start, RunText(s.Run), s.Line})
 	}
+	p.Counters = Counters(l, p.Topo)
 	for _, d := range diags.All() {
 		p.Diags = append(p.Diags, DiagInfo(d))
 	}

@@ -96,6 +96,17 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 			return err
 		}
 	}
+	if len(p.Counters) > 0 {
+		fmt.Fprintln(out, "\nCounters, percent of their reference")
+		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(tw, "  device\tcounter\tsamples\tcores\tall\tmin\tmedian\tmax")
+		for _, c := range p.Counters {
+			fmt.Fprintf(tw, "  %d\t%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", c.Device, printable(c.Counter), c.Samples, c.Cores, 100*c.Share, 100*c.Min, 100*c.Median, 100*c.Max)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
 	if len(p.Slow) > 0 {
 		fmt.Fprintln(out, "\nSlowest zones")
 		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
