@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +97,7 @@ type meta struct {
 	Facts    []Fact        `json:"facts"`
 	Kinds    []string      `json:"kinds"`
 	Quiet    []bool        `json:"quiet"`
+	Colors   []int         `json:"colors"` // rank of each kind, see colors
 	Causes   []string      `json:"causes"`
 	Events   int           `json:"events"`
 	Sections []metaSection `json:"sections"`
@@ -121,7 +124,7 @@ type metaRow struct {
 const mapCells = 512
 
 func newMeta(d *Dataset) meta {
-	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Causes: d.Causes, Events: d.events()}
+	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Events: d.events()}
 	for _, s := range d.Sections {
 		ms := metaSection{Name: s.Name, Span: s.Span, Folded: s.Folded, Rows: []metaRow{}}
 		for i := range s.Rows {
@@ -139,6 +142,33 @@ func newMeta(d *Dataset) meta {
 		m.Sections = append(m.Sections, ms)
 	}
 	return m
+}
+
+// colors ranks the kinds, those with most events in the first section first
+// and what no engine computes last: the page has few colours, and the kinds
+// one sees most must not share one.
+func colors(d *Dataset) []int {
+	count := make([]int, len(d.Kinds))
+	if len(d.Sections) > 0 {
+		for _, r := range d.Sections[0].Rows {
+			for _, k := range r.Kind {
+				count[k]++
+			}
+		}
+	}
+	order := make([]int, len(d.Kinds))
+	for k := range order {
+		order[k] = k
+		if k < len(d.Quiet) && d.Quiet[k] {
+			count[k] -= math.MaxInt / 2
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(count[b], count[a]) })
+	rank := make([]int, len(d.Kinds))
+	for r, k := range order {
+		rank[k] = r
+	}
+	return rank
 }
 
 // MarshalJSON writes the overview as numbers rather than base64.

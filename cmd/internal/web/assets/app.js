@@ -283,6 +283,20 @@ function clip(text, px) {
   return widths.get(key) || text;
 }
 
+// tint is a colour laid on the background with sixteenths of its strength.
+// Opaque colours draw faster than transparent ones.
+const tints = new Map();
+function tint(color, sixteenths) {
+  const key = color + sixteenths + colors.bg;
+  let t = tints.get(key);
+  if (!t) {
+    const part = (c, i) => parseInt(c.slice(1 + 2 * i, 3 + 2 * i), 16);
+    t = 'rgb(' + [0, 1, 2].map(i => Math.round((part(color, i) * sixteenths + part(colors.bg, i) * (16 - sixteenths)) / 16)).join() + ')';
+    tints.set(key, t);
+  }
+  return t;
+}
+
 function drawRow(r, y, h, w, scale) {
   let color = '', lastPx = -1;
   const set = c => { if (c !== color) { g.fillStyle = c; color = c; } };
@@ -294,11 +308,9 @@ function drawRow(r, y, h, w, scale) {
     if (r.cause[i] && r.id[i] !== NONE && prev < a - 2 && a > LABEL) {
       const c = CAUSES[meta.causes[r.cause[i] - 1]];
       if (c) {
-        g.globalAlpha = .45;
-        set(c);
+        set(tint(c, 7));
         const p = Math.max(LABEL, prev);
         g.fillRect(p, y + h - 4, Math.min(a, w) - p, 4);
-        g.globalAlpha = 1;
       }
     }
     prev = b;
@@ -307,18 +319,16 @@ function drawRow(r, y, h, w, scale) {
     const x0 = Math.max(a, LABEL), wide = Math.max(Math.min(b, w) - x0, 1);
     if (wide <= 1 && Math.floor(x0) === lastPx) continue;
     lastPx = wide <= 1 ? Math.floor(x0) : -1;
-    set(KINDS[r.kind[i] % KINDS.length]);
-    const share = r.share[i] / 255;
-    if (r.id[i] === NONE) g.globalAlpha = .35 + .5 * share;
-    else if (meta.quiet && meta.quiet[r.kind[i]]) g.globalAlpha = .3;
+    const own = KINDS[meta.colors[r.kind[i]] % KINDS.length];
+    if (r.id[i] === NONE) set(tint(own, 5 + (r.share[i] >> 5)));
+    else set(meta.quiet && meta.quiet[r.kind[i]] ? tint(own, 5) : own);
     g.fillRect(x0, y, wide > 3 && r.id[i] !== NONE ? wide - .5 : wide, h);
-    g.globalAlpha = 1;
     if (marks && r.crit[i]) {
       set(colors.crit);
       g.fillRect(x0, y - 3, wide, 3);
     }
     if (wide > 34 && r.id[i] !== NONE) {
-      const name = names.get(r.id[i]) || meta.kinds[r.kind[i]] || '';
+      const name = meta.kinds[r.kind[i]] || '';
       set(meta.quiet && meta.quiet[r.kind[i]] ? colors.soft : '#111');
       g.fillText(clip(name, wide - 8), x0 + 4, y + h / 2);
     }
@@ -383,26 +393,43 @@ function axis(w) {
   }
 }
 
-function drawMap() {
-  const w = map.clientWidth, h = 44, d = devicePixelRatio || 1;
-  if (map.width !== Math.round(w * d)) { map.width = Math.round(w * d); map.height = h * d; }
-  mg.setTransform(d, 0, 0, d, 0, 0);
-  mg.fillStyle = colors.band;
-  mg.fillRect(0, 0, w, h);
+// overview is the picture of the whole time, drawn again only when it changes:
+// thousands of cells are too many for every frame.
+let whole = null, wholeKey = '';
+function overview(pw, ph, w, h, d) {
+  const key = [pw, ph, shown[0], colors.band].join();
+  if (key === wholeKey) return whole;
+  wholeKey = key;
+  whole = document.createElement('canvas');
+  whole.width = pw;
+  whole.height = ph;
+  const c = whole.getContext('2d', {alpha: false});
+  c.setTransform(d, 0, 0, d, 0, 0);
+  c.fillStyle = colors.band;
+  c.fillRect(0, 0, w, h);
   const s = meta.sections[shown[0]];
   if (s) {
     const rows = s.rows, rh = (h - 4) / Math.max(1, rows.length);
     rows.forEach((r, i) => {
       const n = r.load.length, cell = (w - LABEL) * (s.span / span) / n;
-      mg.fillStyle = KINDS[i % KINDS.length];
-      for (let c = 0; c < n; c++) {
-        if (!r.load[c]) continue;
-        mg.globalAlpha = .2 + .8 * r.load[c] / 255;
-        mg.fillRect(LABEL + c * cell, 2 + i * rh, cell + .5, Math.max(1, rh - .5));
+      c.fillStyle = KINDS[i % KINDS.length];
+      for (let k = 0; k < n; k++) {
+        if (!r.load[k]) continue;
+        c.globalAlpha = .2 + .8 * r.load[k] / 255;
+        c.fillRect(LABEL + k * cell, 2 + i * rh, cell + .5, Math.max(1, rh - .5));
       }
     });
-    mg.globalAlpha = 1;
+    c.globalAlpha = 1;
   }
+  return whole;
+}
+
+function drawMap() {
+  const w = map.clientWidth, h = 44, d = devicePixelRatio || 1;
+  if (map.width !== Math.round(w * d)) { map.width = Math.round(w * d); map.height = h * d; }
+  mg.setTransform(1, 0, 0, 1, 0, 0);
+  mg.drawImage(overview(map.width, map.height, w, h, d), 0, 0);
+  mg.setTransform(d, 0, 0, d, 0, 0);
   const a = LABEL + T0 / span * (w - LABEL), b = LABEL + T1 / span * (w - LABEL);
   mg.fillStyle = colors.bg;
   mg.globalAlpha = .55;
@@ -532,7 +559,6 @@ function detail(e) {
   add('event', e.name);
   add('lane', meta.sections[e.s].name + ' / ' + meta.sections[e.s].rows[e.row].name);
   add('time', time(e.start) + ' to ' + time(e.end) + ' (' + time(e.end - e.start) + ')');
-  for (const f of e.facts) add(f.name, f.value);
   if (e.source) {
     const r = t.insertRow(), a = text('a', e.source);
     const m = e.source.match(/^(.*):(\d+)$/);
@@ -542,6 +568,7 @@ function detail(e) {
     c.append(a);
     r.append(text('td', 'source'), c);
   }
+  for (const f of e.facts) add(f.name, f.value);
   box.append(t, links('waits for', e.preds, e), links('lets go', e.succs, e));
 }
 
@@ -704,7 +731,7 @@ function listen() {
     tip.hidden = !h;
     if (h) {
       const one = h.r.id[h.i] !== NONE;
-      tip.textContent = (one ? names.get(h.r.id[h.i]) || meta.kinds[h.r.kind[h.i]] : 'several events, zoom in') + '\n' +
+      tip.textContent = (one ? [meta.kinds[h.r.kind[h.i]], names.get(h.r.id[h.i])].filter(Boolean).join('  ') : 'several events, zoom in') + '\n' +
         time(h.r.t0[h.i]) + ', ' + time(h.r.t1[h.i] - h.r.t0[h.i]) +
         (one && h.r.cause[h.i] ? '\nheld by: ' + meta.causes[h.r.cause[h.i] - 1] : '');
       tip.style.left = Math.min(ev.offsetX + 14, view.clientWidth - tip.offsetWidth - 4) + 'px';
@@ -772,6 +799,10 @@ async function start() {
     $('legend').append(s);
   }
   if (used.size) $('legend').prepend(text('span', 'idle before an event, by cause:'));
+  const path = text('span', 'critical path'), bar = document.createElement('i');
+  bar.className = 'bar';
+  path.prepend(bar);
+  $('legend').prepend(path);
   span = Math.max(1, ...meta.sections.map(s => s.span));
   shown = meta.sections.map((_, i) => i).filter(i => !meta.sections[i].folded);
   usual = shown.slice();
