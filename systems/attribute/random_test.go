@@ -250,7 +250,9 @@ func checkLanes(t *testing.T, n int, w *components.World, rules place.Rules, a *
 		}
 	}
 	if a.Run == components.RunA {
-		for _, e := range summary.Make(w).Engines {
+		once := *w
+		once.Config.Loops = "once" // as rep counts
+		for _, e := range summary.Make(&once).Engines {
 			for l := range rep.Lanes {
 				if m.LaneName(uint16(l)) == e.Name && rep.Lanes[l].Busy() != e.BusyNS && e.Name != "ALL" {
 					t.Fatalf("module %d: lane %s is busy for %d, summary says %d", n, e.Name, rep.Lanes[l].Busy(), e.BusyNS)
