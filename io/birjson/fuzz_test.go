@@ -39,6 +39,7 @@ func fuzzRead(t *testing.T, b []byte) {
 
 func FuzzText(f *testing.F) {
 	f.Add([]byte(appendixA))
+	f.Add([]byte("\xef\xbb\xbf" + appendixA))
 	files, _ := filepath.Glob("../../examples/*.bir.json")
 	for _, name := range files {
 		if b, err := os.ReadFile(name); err == nil && len(b) < 8<<10 {

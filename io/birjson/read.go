@@ -55,6 +55,7 @@ func Read(ctx context.Context, src *format.Source, opt format.Options) (*compone
 	g := newMerger(m)
 	var in io.Reader = src
 	head := bytes.TrimPrefix(src.Head(), []byte("\xef\xbb\xbf"))
+	mark := len(src.Head()) - len(head) // now: reading takes from the head
 	var binary *cborReader
 	if isCBOR(head) {
 		binary = newCBORReader(src)
@@ -63,9 +64,10 @@ func Read(ctx context.Context, src *format.Source, opt format.Options) (*compone
 	s := newScanner(in, opt.Progress)
 	if binary != nil {
 		s.binary = binary
-	} else if len(src.Head()) > len(head) {
-		s.fill()
-		s.pos += len(src.Head()) - len(head)
+	} else if mark > 0 {
+		for s.end < mark && s.fill() {
+		}
+		s.pos = mark
 	}
 	ratio := int64(1)
 	if src.Packed != "" {

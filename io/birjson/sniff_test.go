@@ -3,6 +3,8 @@ package birjson
 import (
 	"strings"
 	"testing"
+
+	"perfsim/components"
 )
 
 func TestSniff(t *testing.T) {
@@ -23,6 +25,29 @@ func TestSniff(t *testing.T) {
 	} {
 		if got := Sniff([]byte(text)[:min(len(text), 4096)]); got != want {
 			t.Errorf("%.40q: %t", text, got)
+		}
+	}
+}
+
+// A byte order mark before the text is no part of it, plain and behind blanks.
+func TestByteOrderMark(t *testing.T) {
+	const bom = "\xef\xbb\xbf"
+	for _, text := range []string{bom + appendixA, bom + "\r\n " + appendixA} {
+		m, err := readText(t, text, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Instr.Len() != 2 || m.Edges.Declared[components.Flow] != 1 {
+			t.Errorf("%d instructions, edges %v", m.Instr.Len(), m.Edges.Declared)
+		}
+	}
+	for text, want := range map[string]string{
+		bom:             "test.bir.json:1:4: the input is empty",
+		bom + "[1]":     "test.bir.json:1:4: the module: expected '{', found '['",
+		bom + bom + "{": "test.bir.json:1:4: the module: expected '{', found '\u00ef'",
+	} {
+		if _, err := readText(t, text, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
