@@ -1,0 +1,90 @@
+package place
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/io/format"
+	"perfsim/io/module"
+	"perfsim/systems/cost"
+	"perfsim/systems/internal/randmod"
+)
+
+// A snapshot whose columns hold anything is either refused by the module's
+// check or simulated: it cannot make the placement panic, hang or leave its
+// arrays.
+func FuzzSnapshot(f *testing.F) {
+	mach, err := machine.Load("trn2")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for seed := range uint64(3) {
+		m := randmod.Module(rand.New(rand.NewPCG(9, seed)), randmod.Options{Streams: 2, Blocks: true, Nested: true})
+		var b bytes.Buffer
+		if err := module.Write(context.Background(), &b, m, format.Options{Jobs: 1}); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { readAndPlace(b, mach) })
+}
+
+// readAndPlace simulates the module in b where its check lets it through, and
+// tells whether it did.
+func readAndPlace(b []byte, mach *machine.Machine) bool {
+	s, err := module.FromBytes("damaged", bytes.Clone(b))
+	if err != nil {
+		return false
+	}
+	m, err := s.Module(nil) // the checksums of columns are not asked
+	if err != nil || m.Check() != nil {
+		return false
+	}
+	for _, model := range []string{cost.Reference, cost.Replay} {
+		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: model, Jobs: 2}, Events: components.NewEvents()}
+		if cost.Fill(context.Background(), w) != nil {
+			continue
+		}
+		if Run(context.Background(), w) == nil {
+			w.Latency(components.RunA)
+		}
+	}
+	return true
+}
+
+// The same with damage aimed at the columns, which the fuzzer finds slowly.
+func TestDamagedColumns(t *testing.T) {
+	mach, err := machine.Load("trn2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := 0
+	const tries = 1000
+	for seed := range uint64(tries) {
+		r := rand.New(rand.NewPCG(9, seed))
+		m := randmod.Module(r, randmod.Options{Streams: 2, Blocks: true, Nested: true})
+		var b bytes.Buffer
+		if err := module.Write(context.Background(), &b, m, format.Options{Jobs: 1}); err != nil {
+			t.Fatal(err)
+		}
+		raw := b.Bytes()
+		s, err := module.FromBytes("whole", raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + r.IntN(4) {
+			c := s.Columns()[r.IntN(len(s.Columns()))]
+			raw[c.Offset+r.Int64N(c.Bytes)] = byte(r.Uint32())
+		}
+		if readAndPlace(raw, mach) {
+			passed++
+		}
+	}
+	if passed < tries/10 || passed > tries*9/10 {
+		t.Errorf("%d of %d damaged modules passed the check: the damage does not try it", passed, tries)
+	}
+}
