@@ -66,8 +66,8 @@ func (v *viewer) dataset() *web.Dataset {
 		d.Causes = append(d.Causes, c.String())
 	}
 	d.Sections = append(d.Sections,
-		web.Section{Name: "run A", Span: latency.Latency[0], Rows: v.placed(components.RunA)},
-		web.Section{Name: "run B, no anti-dependencies", Span: latency.Latency[1], Rows: v.placed(components.RunB)})
+		web.Section{Name: "predicted", Span: latency.Latency[0], Rows: v.placed(components.RunA)},
+		web.Section{Name: "without anti-dependencies", Span: latency.Latency[1], Rows: v.placed(components.RunB)})
 	if m.HasMeasurement() {
 		rows, span := v.measured()
 		d.Sections[sectionB].Folded = true // prediction and measurement are what to compare

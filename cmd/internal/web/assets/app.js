@@ -11,7 +11,7 @@ const LABEL = 132, ROW = 22, GAP = 10, HEAD = 20, AXIS = 20;
 // Okabe and Ito); a kind's colour follows from its number.
 const KINDS = ['#56b4e9', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#0072b2', '#d55e00', '#8c8c8c'];
 const CAUSES = {flow: '#0072b2', anti: '#d55e00', output: '#cc79a7', ordered: '#8c8c8c', bank: '#f0e442', coupling: '#e69f00',
-  ring: '#009e73', transfer: '#009e73', barrier: '#444444', model: '#b8a1d9', lane: '#bbbbbb', start: '#bbbbbb'};
+  ring: '#009e73', transfer: '#56b4e9', barrier: '#444444', model: '#b8a1d9', lane: '#bbbbbb', start: '#bbbbbb'};
 
 // ---- sources ----
 
@@ -249,8 +249,11 @@ function draw() {
       g.fillStyle = colors.band;
       g.fillRect(0, row.y, w, ROW);
     }
+  }
+  grid();
+  for (const row of rows) {
     const tile = tiles[row.s];
-    if (tile) drawRow(tile.rows[row.r], row.y + 3, ROW - 6, w, scale);
+    if (!row.head && tile && row.y <= h && row.y + ROW >= 0) drawRow(tile.rows[row.r], row.y + 3, ROW - 6, w, scale);
   }
   drawLinks(rows);
   // Labels last, so that boxes slide under them.
@@ -329,7 +332,7 @@ function drawRow(r, y, h, w, scale) {
     }
     if (wide > 34 && r.id[i] !== NONE) {
       const name = meta.kinds[r.kind[i]] || '';
-      set(meta.quiet && meta.quiet[r.kind[i]] ? colors.soft : '#111');
+      set(meta.quiet && meta.quiet[r.kind[i]] ? colors.soft : own === '#0072b2' ? '#fff' : '#111');
       g.fillText(clip(name, wide - 8), x0 + 4, y + h / 2);
     }
   }
@@ -374,23 +377,25 @@ function step(width) {
   return [1, 2, 5, 10].map(m => m * p).find(m => m >= raw) || 10 * p;
 }
 
+function ticks(each) {
+  const st = step(T1 - T0);
+  for (let t = Math.ceil(T0 / st) * st; t < T1; t += st) each(t, Math.round(x(t)) + .5);
+}
+
+// grid draws the lines of the axis, which lie under the boxes.
+function grid() {
+  g.strokeStyle = colors.line;
+  g.lineWidth = 1;
+  g.beginPath();
+  ticks((t, px) => { g.moveTo(px, AXIS); g.lineTo(px, view.clientHeight); });
+  g.stroke();
+}
+
 function axis(w) {
   g.fillStyle = colors.bg;
   g.fillRect(0, 0, w, AXIS);
-  g.strokeStyle = colors.line;
   g.fillStyle = colors.soft;
-  g.lineWidth = 1;
-  const st = step(T1 - T0);
-  for (let t = Math.ceil(T0 / st) * st; t < T1; t += st) {
-    const px = Math.round(x(t)) + .5;
-    g.globalAlpha = .6;
-    g.beginPath();
-    g.moveTo(px, AXIS);
-    g.lineTo(px, view.clientHeight);
-    g.stroke();
-    g.globalAlpha = 1;
-    g.fillText(time(t), px + 3, AXIS / 2);
-  }
+  ticks((t, px) => g.fillText(time(t), px + 3, AXIS / 2));
 }
 
 // overview is the picture of the whole time, drawn again only when it changes:
