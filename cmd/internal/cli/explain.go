@@ -31,6 +31,7 @@ latency, to the nanosecond.`,
   perfsim explain --instruction I-42 module.bir.json
   perfsim explain --between 10us,25us profile.json.gz
   perfsim explain --path --top 40 profile.json.gz
+  perfsim explain --path --json module.bir.json | jq '.steps[] | select(.via == "anti")'
   perfsim explain --json module.bir.json | jq '.causes[0]'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -77,6 +78,10 @@ latency, to the nanosecond.`,
 				}
 				return t.instruction(d)
 			}
+			if o.path && o.json {
+				p.close()
+				return t.pathJSON()
+			}
 			r, err := x.Report(ctx)
 			if err != nil {
 				return err
@@ -103,16 +108,24 @@ latency, to the nanosecond.`,
 		},
 	}
 	in.add(c)
+	keepOperands(c, &in)
 	fl := c.Flags()
 	fl.IntVar(&o.top, "top", 5, "rows of every list")
 	fl.StringVar(&o.engine, "engine", "", "details of one engine: what its time is and what it waits for")
 	fl.StringVar(&o.instruction, "instruction", "", "details of one instruction, by name or #ROW: what held it, its predecessors and successors")
 	fl.StringVar(&o.between, "between", "", "only the time from T0 to T1, as T0,T1 (ns, or with unit: 10us,25us)")
 	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
-	fl.BoolVar(&o.path, "path", false, "the critical path step by step, repetitions folded")
+	fl.BoolVar(&o.path, "path", false, "the critical path step by step, repetitions folded (with --json every step)")
 	fl.BoolVar(&o.antideps, "antideps", false, "what the anti-dependencies of every buffer cost")
 	fl.BoolVar(&o.json, "json", false, "print the whole report as one JSON object")
 	return c
+}
+
+// keepOperands makes keeping the operands of lowered graphs the default:
+// buffers and false dependencies are told by them.
+func keepOperands(c *cobra.Command, in *inputFlags) {
+	in.lowering.operands = true
+	c.Flags().Lookup("operands").DefValue = "true"
 }
 
 type explainFlags struct {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -370,6 +372,54 @@ func (t *explainText) path(r *explain.Report) error {
 		fmt.Fprintf(tw, "  … and %d more rows (--top N lists more)\t\t\t\t\t\t\t\t\t\n", hidden)
 	}
 	return tw.Flush()
+}
+
+// pathStep is a step of the critical path as --path --json prints it.
+type pathStep struct {
+	Block  string `json:"block"`
+	Name   string `json:"name"`
+	Row    uint32 `json:"row"`
+	Lane   string `json:"lane"`
+	Opcode string `json:"opcode"`
+	Source string `json:"source,omitempty"`
+	From   uint64 `json:"from_ns"`
+	Until  uint64 `json:"until_ns"`
+	Via    string `json:"via"` // what lets the next step go; "end" of the last
+	Delay  uint64 `json:"delay_ns"`
+	Trips  uint64 `json:"trips"`
+}
+
+// pathJSON prints every step of the critical paths, one to a line.
+func (t *explainText) pathJSON() error {
+	m := t.x.World.Module
+	out := bufio.NewWriterSize(t.out, 1<<16)
+	fmt.Fprint(out, `{"steps":[`)
+	first := true
+	var err error
+	for _, p := range t.x.Paths {
+		block := m.BlockName(p.Block)
+		p.Visit(func(s attribute.Step) {
+			i := int(s.Instr)
+			via := s.Via.String()
+			if s.Via == components.CauseStart {
+				via = "end"
+			}
+			b, e := json.Marshal(pathStep{block, m.InstrName(s.Instr), uint32(i), m.LaneName(m.Instr.Lane.At(i)), m.OpcodeName(m.Instr.Opcode.At(i)),
+				m.Symbols.String(attribute.Where(m, s.Instr)), s.From, s.Until, via, s.Gap, s.Trips})
+			err = cmp.Or(err, e)
+			if !first {
+				out.WriteByte(',')
+			}
+			first = false
+			out.WriteByte('\n')
+			out.Write(b) // a bufio.Writer keeps its first error for Flush
+		})
+	}
+	fmt.Fprint(out, "\n]}\n")
+	if err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // instruction prints all about one instruction.

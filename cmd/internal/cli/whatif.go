@@ -56,6 +56,9 @@ moves by one per cent.`,
 					return usageError{err}
 				}
 				assigned = append(assigned, x)
+				if x.Name == "buffers" || x.Name == "drop" {
+					in.lowering.operands = true // they name the buffers
+				}
 			}
 			points, err := whatif.Points(assigned)
 			if err != nil {
