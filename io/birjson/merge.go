@@ -30,6 +30,7 @@ type merger struct {
 	firstRow uint32
 	table    nameTable // names of its instructions
 	oddNames bool      // some are called I-<number> but are not that row
+	unnamed  []uint32  // rows of open loops, whose names come behind their bodies
 	hasDeps  bool
 	fns      []*functionState
 	segments []segment // of the whole module: where the innermost block changes
@@ -213,6 +214,7 @@ func (g *merger) begin() {
 	g.firstRow = g.rows
 	g.table.reset()
 	g.oddNames = false
+	g.unnamed = g.unnamed[:0]
 	g.hasDeps = false
 }
 
@@ -274,7 +276,8 @@ func (g *merger) lookup(name []byte, hash uint64) (uint32, bool) {
 			return row, true
 		}
 	}
-	if row, ok := implicitRow(name); ok && row >= g.firstRow && row < g.rows && g.m.Instr.Name.Get(int(row)) == 0 {
+	if row, ok := implicitRow(name); ok && row >= g.firstRow && row < g.rows && g.m.Instr.Name.Get(int(row)) == 0 &&
+		!slices.Contains(g.unnamed, row) {
 		return row, true
 	}
 	return 0, false
@@ -285,6 +288,7 @@ func (g *merger) lookup(name []byte, hash uint64) (uint32, bool) {
 func (g *merger) pad(row uint32) {
 	t := &g.m.Instr
 	for ; g.rows < row; g.rows++ {
+		g.unnamed = append(g.unnamed, g.rows)
 		t.Opcode.Append(components.OpcodeLoop)
 		t.Engine.Append(components.Unassigned)
 		t.Lane.Append(0)
@@ -462,6 +466,9 @@ func (g *merger) queue(name []byte, engine components.Engine) (uint16, error) {
 
 // name enters the instruction's name, which must be new in the function.
 func (g *merger) name(o *parsed, in *instr) error {
+	if i := slices.Index(g.unnamed, in.row); i >= 0 {
+		g.unnamed = slices.Delete(g.unnamed, i, i+1)
+	}
 	name := o.bytes(in.name)
 	if len(name) == 0 {
 		lazy(&g.m.Instr.Name, in.row, 0)

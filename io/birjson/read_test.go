@@ -2,9 +2,11 @@ package birjson
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/io/format"
 )
 
@@ -77,5 +79,30 @@ func TestAppendixA(t *testing.T) {
 		if m.Attribute("neuron_core_id") != "0" || m.Arch != "gen3" || m.Name != "test" {
 			t.Errorf("attributes %v, arch %s, name %s", m.Attributes, m.Arch, m.Name)
 		}
+	}
+}
+
+// An open loop has a row before its name is known: until then it is not
+// called I-<row>, whether the name behind the body is another or that one.
+func TestNumberedNamesInLoops(t *testing.T) {
+	loop := func(name, body string) string {
+		return `{"opcode":"Loop","name":"` + name + `","LoopAxis":{"lb":0,"ub":4,"stride":1},"blocks":[{"name":"x","instructions":[` + body + `]}]}`
+	}
+	m, err := readText(t, one(loop("L0", loop("L1", `{"opcode":"NoOp","name":"I-1"},{"opcode":"NoOp","name":"I-0","dependencies":["I-1"]}`))+
+		`,{"opcode":"NoOp","name":"z","dependencies":["I-0"]}`), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"L0", "L1", "I-1", "I-0", "z"} {
+		if got := m.InstrName(components.InstrID(i)); got != want {
+			t.Errorf("row %d is called %s, want %s", i, got, want)
+		}
+	}
+	if got := m.Edges.Preds.Row(3); len(got) != 1 || got[0]&ecs.TargetMask != 2 {
+		t.Errorf("I-0 depends on %v, want row 2", got)
+	}
+	_, err = readText(t, one(loop("I-0", `{"opcode":"NoOp","name":"I-0"}`)), 1)
+	if err == nil || !strings.Contains(err.Error(), "two instructions of one function are called I-0") {
+		t.Errorf("a loop and its body share a name: %v", err)
 	}
 }
