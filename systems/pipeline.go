@@ -122,6 +122,9 @@ func perfSim(p Pass, last bool) []System {
 			if early && w.PreAlloc != nil {
 				return w.preAlloc(ctx, p)
 			}
+			if err := beyond(w); err != nil {
+				return err
+			}
 			if !w.placed {
 				w.Summary = summary.Make(&w.World)
 				w.placed = true
