@@ -245,8 +245,15 @@ func (r *Results) processTable(p *printer) {
 	p.table([]string{"`perfsim run`", "instructions", "CPU s", "wall s", "M instructions/s", "peak", "bytes an instruction", "page faults"}, rows)
 	p.line("")
 	for _, run := range runs {
-		if e, ok := r.Exponent("run/"+run+"/CPU per instruction", exponentFrom); ok {
-			p.line("- %s: CPU time grows with the power %.2f of the size.", run, e)
+		// Starting a process takes as long as some hundred thousand instructions.
+		from := 10 * exponentFrom
+		e, ok := r.Exponent("run/"+run+"/CPU per instruction", from)
+		if !ok {
+			from = exponentFrom
+			e, ok = r.Exponent("run/"+run+"/CPU per instruction", from)
+		}
+		if ok {
+			p.line("- %s: from %s instructions on, CPU time grows with the power %.2f of the size.", run, thousands(from), e)
 		}
 	}
 }
