@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -200,9 +201,27 @@ type artifact struct {
 	Size int64  `json:"bytes"`
 }
 
+// runNotes are the module's notes, and one where the documented rules leave
+// transfers out: the prediction would look like a mistake without it.
+func runNotes(w *systems.World) []components.Note {
+	notes := slices.Clone(w.Module.Notes)
+	if w.Config.Model != cost.Reference {
+		return notes
+	}
+	n := 0
+	for _, f := range w.Module.Instr.Flags.Slice() {
+		n += int(f & components.FlagTrigger / components.FlagTrigger)
+	}
+	if n > 0 {
+		notes = append(notes, components.Note{Code: "trigger-start", Count: n,
+			Text: "DMA triggers: as documented, consumers wait for the trigger's start, not for the transfer; --model calibrated waits for the data"})
+	}
+	return notes
+}
+
 func newRunReport(input string, w *systems.World, read, total time.Duration) *runReport {
 	r := &runReport{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name, Model: w.Config.Model,
-		Loops: w.Config.Loops, Summary: w.Summary, Notes: w.Module.Notes, Estimates: w.Estimates, ReadSeconds: read.Seconds(), Seconds: total.Seconds(),
+		Loops: w.Config.Loops, Summary: w.Summary, Notes: runNotes(w), Estimates: w.Estimates, ReadSeconds: read.Seconds(), Seconds: total.Seconds(),
 		Artifacts: []artifact{}}
 	if r.Notes == nil {
 		r.Notes = []components.Note{}
