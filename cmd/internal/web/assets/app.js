@@ -303,6 +303,11 @@ function tint(color, sixteenths) {
 function drawRow(r, y, h, w, scale) {
   let color = '', lastPx = -1;
   const set = c => { if (c !== color) { g.fillStyle = c; color = c; } };
+  // Boxes of one colour that touch are one rectangle: seen from afar a lane has
+  // hundreds. The same for marks of the critical path.
+  let run = '', r0 = 0, r1 = 0, c0 = -1, c1 = -1;
+  const flush = () => { if (run) { set(run); g.fillRect(r0, y, r1 - r0, h); run = ''; } };
+  const mark = () => { if (c0 >= 0) { set(colors.crit); g.fillRect(c0, y - 3, c1 - c0, 3); c0 = -1; } };
   let prev = NaN;
   const from = first(r.n, k => r.t1[k] >= T0);
   for (let i = Math.max(0, from - 1); i < r.n; i++) {
@@ -323,12 +328,23 @@ function drawRow(r, y, h, w, scale) {
     if (wide <= 1 && Math.floor(x0) === lastPx) continue;
     lastPx = wide <= 1 ? Math.floor(x0) : -1;
     const own = KINDS[meta.colors[r.kind[i]] % KINDS.length];
-    if (r.id[i] === NONE) set(tint(own, 5 + (r.share[i] >> 5)));
-    else set(meta.quiet && meta.quiet[r.kind[i]] ? tint(own, 5) : own);
-    g.fillRect(x0, y, wide > 3 && r.id[i] !== NONE ? wide - .5 : wide, h);
+    const fill = r.id[i] === NONE ? tint(own, 5 + (r.share[i] >> 5)) : meta.quiet && meta.quiet[r.kind[i]] ? tint(own, 5) : own;
+    if (run !== fill || x0 > r1 + .3) {
+      flush();
+      run = fill;
+      r0 = x0;
+    }
+    r1 = x0 + wide;
+    if (wide > 3 && r.id[i] !== NONE) {
+      r1 -= .5; // a line between events
+      flush();
+    }
     if (marks && r.crit[i]) {
-      set(colors.crit);
-      g.fillRect(x0, y - 3, wide, 3);
+      if (c0 < 0 || x0 > c1 + .3) {
+        mark();
+        c0 = x0;
+      }
+      c1 = x0 + wide;
     }
     if (wide > 34 && r.id[i] !== NONE) {
       const name = meta.kinds[r.kind[i]] || '';
@@ -336,6 +352,8 @@ function drawRow(r, y, h, w, scale) {
       g.fillText(clip(name, wide - 8), x0 + 4, y + h / 2);
     }
   }
+  flush();
+  mark();
 }
 const names = new Map();
 
@@ -468,7 +486,7 @@ async function load() {
   loading = true;
   redraw();
   const width = T1 - T0, a = Math.max(0, T0 - width), b = Math.min(span, T1 + width), px = Math.max(64, view.clientWidth - LABEL);
-  const n = Math.min(16000, Math.max(64, Math.round(px / 1.5 * (b - a) / width)));
+  const n = Math.min(16000, Math.max(64, Math.round(px / 2 * (b - a) / width)));
   try {
     await Promise.all(shown.map(async s => {
       const rows = await src.tiles(s, a, Math.max(b, a + 1), n);
