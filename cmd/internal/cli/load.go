@@ -20,6 +20,7 @@ import (
 // inputFlags are the flags of every command that reads a module and puts it
 // on a machine.
 type inputFlags struct {
+	path    string // of the input, where what lies beside it counts
 	format  string
 	machine string
 	model   string

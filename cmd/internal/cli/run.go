@@ -72,6 +72,7 @@ store and the package file.perf-sim.`,
 			if verbose {
 				log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
 			}
+			in.path = args[0]
 			w, times, err := simulate(c.Context(), &in, m, passes, emit.Output{Dir: out, PackageOnly: packageOnly}, log, p)
 			if err != nil {
 				return err
@@ -121,6 +122,9 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 	}
 	w.Config.Progress = func(done, _ int64) { p.set(done) }
 	w.Out = out
+	if err := mergeTensorizer(w, in.path); err != nil {
+		return nil, nil, err
+	}
 	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
 	if err := reserveMemory(ctx, uint64(m.Instr.Len())*24, "simulating "+countOf(m.Instr.Len(), "instruction")); err != nil {
 		return nil, nil, err
