@@ -80,6 +80,10 @@ func (b *bench) addUsage(name string, n int, u usage) {
 	b.r.add(name+"/faults", n, "pages", u.faults)
 }
 
+// explainMost bounds what explain is measured on: it predicts again a dozen
+// times.
+const explainMost = 10_000_000
+
 // processes takes whole runs that write nothing, as a person starts them.
 func (b *bench) processes() error {
 	return b.sizes("processes", 1<<30, func(n int) error {
@@ -88,10 +92,19 @@ func (b *bench) processes() error {
 			return err
 		}
 		return b.rounds(func() error {
-			return b.runs(n, []runCase{
+			err := b.runs(n, []runCase{
 				{"run/metrics only", []string{"-q", path}},
 				{"run/metrics only, one goroutine", []string{"-q", "-j", "1", path}},
 			})
+			if err != nil || n > explainMost {
+				return err
+			}
+			u, _, err := b.perfsim("explain", "-q", path)
+			if err != nil {
+				return err
+			}
+			b.addUsage("run/explain, its report on the screen", n, u)
+			return nil
 		})
 	})
 }
