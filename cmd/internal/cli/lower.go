@@ -48,7 +48,7 @@ func (l *lowerFlags) add(c *cobra.Command) {
 	fl.BoolVar(&l.operands, "operands", false, "graphs: keep access patterns and memory locations of every instruction")
 	fl.BoolVar(&l.infinite, "infinite-buffers", false, "graphs: no buffer is used again and nothing is spilled, as before allocation")
 	fl.BoolVar(&l.noPreAlloc, "no-pre-alloc", false, "graphs: the first perf_sim pass simulates the allocated module too, instead of the one before allocation")
-	fl.StringVar(&l.module, "module", "", "graphs: name of the module to take where the input has several")
+	fl.StringVar(&l.module, "module", "", "graphs: name of the module to take where the input has several, or #N for the one in place N")
 }
 
 // options returns what the flags ask for.
@@ -109,12 +109,13 @@ func (f *inputFlags) lower(ctx context.Context, graphs []*components.Graph, inpu
 	return res.Module, nil
 }
 
-// pick returns the graph to lower.
+// pick returns the graph to lower: the one with the name asked for, or in the
+// place asked for, since modules of one file may all have one name.
 func (f *inputFlags) pick(graphs []*components.Graph, input string) (*components.Graph, error) {
 	var names []string
-	for _, g := range graphs {
+	for i, g := range graphs {
 		name := g.Text(g.Name)
-		if name == f.lowering.module || f.lowering.module == "" && len(graphs) == 1 {
+		if want := f.lowering.module; want == name || want == "#"+strconv.Itoa(i+1) || want == "" && len(graphs) == 1 {
 			return g, nil
 		}
 		names = append(names, name)
@@ -126,5 +127,5 @@ func (f *inputFlags) pick(graphs []*components.Graph, input string) (*components
 	if f.lowering.module != "" {
 		return nil, usagef("%s has no module called %q (%s)", input, f.lowering.module, strings.Join(names, ", "))
 	}
-	return nil, usagef("%s has %d modules (%s): --module names one", input, len(graphs), strings.Join(names, ", "))
+	return nil, usagef("%s has %d modules (%s): --module names one, #2 is the second", input, len(graphs), strings.Join(names, ", "))
 }

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"perfsim/components"
+)
+
+// Modules of one name are told apart by their places.
+func TestPick(t *testing.T) {
+	graphs := []*components.Graph{components.NewGraph("module"), components.NewGraph("module"), components.NewGraph("module")}
+	for _, tt := range []struct {
+		module string
+		want   int // place, or -1 for an error
+	}{{"#1", 0}, {"#3", 2}, {"#0", -1}, {"#4", -1}, {"other", -1}, {"", -1}} {
+		var f inputFlags
+		f.lowering.module = tt.module
+		g, err := f.pick(graphs, "in.mlir")
+		switch {
+		case tt.want < 0 && (err == nil || !strings.Contains(err.Error(), "in.mlir")):
+			t.Errorf("--module %q: graph %p, error %v; want an error", tt.module, g, err)
+		case tt.want >= 0 && (err != nil || g != graphs[tt.want]):
+			t.Errorf("--module %q: graph %p, error %v; want the graph in place %d", tt.module, g, err, tt.want+1)
+		}
+	}
+}
