@@ -191,9 +191,10 @@ func (b *builder) stream(ctx context.Context, src io.Reader) error {
 				readErr = err
 				return
 			}
-			c.last = err == io.EOF
+			last := err == io.EOF // c itself is no longer ours once it is handed on
+			c.last = last
 			if len(c.buf) == 0 && c.tail == 0 {
-				if c.last {
+				if last {
 					return
 				}
 				free <- c
@@ -207,7 +208,7 @@ func (b *builder) stream(ctx context.Context, src io.Reader) error {
 				return
 			}
 			order <- c // never blocks: as many places as chunks
-			if c.last {
+			if last {
 				return
 			}
 		}
