@@ -65,6 +65,7 @@ func Make(ctx context.Context, w *components.World, engine variant.Engine, t *Ta
 		res := w.Blocks[row]
 		r.Blocks = append(r.Blocks, BlockCost{row, w.BlockLatency(res, components.RunA), w.BlockLatency(res, components.RunB)})
 	}
+	a = withOthers(w, a)
 	r.Buffers = make([]Cost, len(t.Buffers))
 	for k := range r.Buffers {
 		r.Buffers[k] = Cost{Buffer: t.Buffers[k], Reader: components.NoInstr, Writer: components.NoInstr}
@@ -108,6 +109,26 @@ func Make(ctx context.Context, w *components.World, engine variant.Engine, t *Ta
 			cmp.Compare(b.Binding, a.Binding), cmp.Compare(b.Edges, a.Edges))
 	})
 	return r, nil
+}
+
+// withOthers returns the attribution with what would have held every
+// instruction that an anti-dependency holds. A model that tells what holds its
+// instructions does not tell that; then nothing is known but that they are
+// held.
+func withOthers(w *components.World, a *components.Attribution) *components.Attribution {
+	if w.Why[a.Run] == nil {
+		return a
+	}
+	b := *a
+	b.Others = nil
+	for i, c := range a.Cause.Slice() {
+		if c != components.CauseAnti {
+			continue
+		}
+		start, _ := w.Events.Span(w.Module, components.InstrID(i), a.Run)
+		b.Others = append(b.Others, components.Other{Instr: components.InstrID(i), Pred: components.NoInstr, At: start - a.Gap.Get(i)})
+	}
+	return &b
 }
 
 func boolCompare(a, b bool) int {

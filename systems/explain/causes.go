@@ -171,16 +171,13 @@ func dropClass(class uint8) func(c *components.World) {
 
 // evaluate predicts anew without each cause.
 func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
-	if x.knows() {
-		return nil // such a model times work by itself
-	}
 	base := x.World.Latency(components.RunA)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, x.World.Config.Jobs))
 	pool := variant.NewPool(x.World)
 	for k := range list {
 		c := &list[k]
-		if c.change == nil || c.Exact {
+		if c.change == nil || c.Exact || c.costs && x.knows() || !c.costs && x.semaphores() {
 			continue
 		}
 		g.Go(func() error {

@@ -6,6 +6,7 @@ package explain
 
 import (
 	"context"
+	"slices"
 
 	"perfsim/components"
 	"perfsim/systems/antidep"
@@ -259,7 +260,7 @@ func share(part, whole uint64) float64 {
 // buffers adds what the buffers' anti-dependencies cost.
 func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 	w, m := x.World, x.World.Module
-	if x.opt.Buffers < 0 || w.Latency(components.RunA) <= w.Latency(components.RunB) && len(x.Why.Others) == 0 {
+	if x.opt.Buffers < 0 || w.Latency(components.RunA) <= w.Latency(components.RunB) && !slices.Contains(x.Why.Cause.Slice(), components.CauseAnti) {
 		return nil
 	}
 	table, err := antidep.Buffers(ctx, m, w.Config.Jobs)
@@ -272,9 +273,8 @@ func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	// A model that follows semaphores does not see single edges left out.
 	top := x.opt.Buffers
-	if x.knows() {
+	if x.semaphores() {
 		top = 0
 	}
 	rep, err := antidep.Make(ctx, w, x.Engine, table, x.Why, paths, antidep.Options{Top: top, Trips: x.count.Trips})
@@ -296,8 +296,12 @@ func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 }
 
 // knows tells whether the model itself said what held the instructions: it
-// has rules beyond those that copies can change.
+// times work by itself, from the machine.
 func (x *Analysis) knows() bool { return x.World.Why[components.RunA] != nil }
+
+// semaphores tells whether the model follows the semaphores of the input: it
+// does not see single dependencies left out.
+func (x *Analysis) semaphores() bool { return x.knows() && x.World.Module.Syncs.Op.Len() > 0 }
 
 // blocks lists the top-level blocks where there are several.
 func (r *Report) blocks(x *Analysis) {

@@ -47,7 +47,7 @@ func (t *explainText) head(r *explain.Report) error {
 	w := t.x.World
 	m := w.Module
 	tw := t.table()
-	fmt.Fprintf(tw, "module\t%s (%s), %s instructions, on %s, %s model\n", m.Name, m.Format, comma(uint64(m.Instr.Len())), w.Machine.Name, w.Config.Model)
+	fmt.Fprintf(tw, "module\t%s (%s), %s, on %s, %s model\n", m.Name, m.Format, countOf(m.Instr.Len(), "instruction"), w.Machine.Name, w.Config.Model)
 	line := nanos(r.SpanNS)
 	if r.Window != "" {
 		line += ", from " + r.Window
@@ -98,7 +98,7 @@ func (t *explainText) screen(r *explain.Report) error {
 	if len(r.Lines) > 0 {
 		fmt.Fprintf(t.out, "\nWhere the critical path is\n")
 		for _, l := range r.Lines {
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s instructions, such as %s\t\n", cut(l.Source, 60), share(l.Share), nanos(l.NS), comma(l.Count), l.Example)
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s, such as %s\t\n", cut(l.Source, 60), share(l.Share), nanos(l.NS), countOf(int(l.Count), "instruction"), l.Example)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -185,7 +185,7 @@ func (t *explainText) engines(r *explain.Report) error {
 		fmt.Fprintf(tw, "  %s\t%s %5.1f %%%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
 	}
 	if n := len(r.Engines) - shown; n > 0 {
-		fmt.Fprintf(tw, "  … and %d lanes without work\t\n", n)
+		fmt.Fprintf(tw, "  … and %s without work\t\n", countOf(n, "lane"))
 	}
 	return tw.Flush()
 }
@@ -226,7 +226,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 			size, extra = "–", "–"
 		}
 		wait := ""
-		if b.Writer != "" {
+		if b.WaitNS > 0 {
 			wait = fmt.Sprintf("%s: %s for %s", nanos(b.WaitNS), cut(b.Writer, 24), cut(b.Reader, 24))
 		}
 		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 44), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
@@ -269,7 +269,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 			continue
 		}
 		tw := t.table()
-		fmt.Fprintf(t.out, "\nThe time of %s (%s instructions)\n", e.Name, comma(e.Instructions))
+		fmt.Fprintf(t.out, "\nThe time of %s (%s)\n", e.Name, countOf(int(e.Instructions), "instruction"))
 		line := func(name string, ns uint64, text string) {
 			if ns > 0 {
 				v := float64(ns) / float64(max(r.SpanNS, 1))
@@ -319,7 +319,7 @@ func (t *explainText) path(r *explain.Report) error {
 		return err
 	}
 	m := t.x.World.Module
-	fmt.Fprintf(t.out, "\nThe critical path, %s steps\n", comma(r.Path.Steps))
+	fmt.Fprintf(t.out, "\nThe critical path, %s\n", countOf(int(r.Path.Steps), "step"))
 	tw := t.table()
 	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tLETS GO BY\tDELAY\tSUCH AS\tWHERE\t")
 	rows := 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -126,7 +127,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	if o.csv {
 		return rowsCSV(out, r, o.limit)
 	}
-	fmt.Fprintf(out, "%s %s\n", comma(uint64(r.Len())), r.Domain)
+	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	if r.Len() == 0 {
 		return nil
 	}
@@ -203,7 +204,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	if r.Domain == query.Edges {
 		what = "GAPS"
 	}
-	fmt.Fprintf(out, "%s %s\n", comma(uint64(r.Len())), r.Domain)
+	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "%s\tCOUNT\t%s\t\n", o.by, what)
 	for k, g := range groups {
