@@ -128,6 +128,7 @@ func perfSim(p Pass, last bool) []System {
 			if !w.placed {
 				w.Summary = summary.Make(&w.World)
 				w.placed = true
+				remarks(w)
 			}
 			w.estimate(p)
 			return nil

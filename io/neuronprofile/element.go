@@ -50,7 +50,7 @@ var derived = map[string]bool{
 
 // Bounds on numbers. Times are ns: 2^62 ns are 146 years.
 const (
-	maxTime     = 1 << 62
+	maxTime     = 1e15 // ns, eleven days: more is not a time of one run
 	maxDuration = 1<<32 - 1
 )
 

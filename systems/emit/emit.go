@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -153,7 +154,12 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 	if o.PackageOnly {
 		return o.stream(ctx, w, log)
 	}
-	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: log})
+	say := log
+	if log != nil {
+		// The lines name the folder in which the files will be.
+		say = func(line string) { log(strings.ReplaceAll(line, o.staging, o.Dir)) }
+	}
+	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: say})
 	if err != nil {
 		return err
 	}
