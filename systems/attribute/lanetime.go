@@ -116,40 +116,20 @@ func (o Options) blocks(m *components.Module) (rows []int, times []uint64) {
 func Lanes(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution, o Options) (*LaneReport, error) {
 	m := w.Module
 	rows, times := o.blocks(m)
-	parts := make([]*laneWalk, len(rows))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
-	for n, row := range rows {
-		g.Go(func() error {
-			b := newBlock(w, rules, a.Run, row)
-			parts[n] = newLaneWalk(b, a, newScale(b, o.Trips, o.Window), o.Trips)
-			return parts[n].walk(ctx)
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
 	r := &LaneReport{Lanes: make([]LaneTime, m.Lanes.Len())}
 	for l := range r.Lanes {
 		r.Lanes[l].Lane = uint16(l)
 	}
 	stalls := map[Stall]*StallSum{}
-	for n, p := range parts {
-		r.Span += p.scale.between(0, p.span) * times[n]
-		for l := range p.lanes {
-			r.Lanes[l].add(&p.lanes[l], times[n])
+	// Some blocks at a time: each has the time of all lanes.
+	for lo := 0; lo < len(rows); lo += blocksAtOnce {
+		hi := min(lo+blocksAtOnce, len(rows))
+		parts, err := walkLanes(ctx, w, rules, a, o, rows[lo:hi])
+		if err != nil {
+			return nil, err
 		}
-		for key, s := range p.stalls {
-			t := stalls[key]
-			if t == nil {
-				t = &StallSum{Stall: key, Example: s.Example}
-				stalls[key] = t
-			}
-			t.Time += s.Time * times[n]
-			t.Count += s.Count * times[n]
-			if s.Longest > t.Longest || s.Longest == t.Longest && s.Example < t.Example {
-				t.Longest, t.Example = s.Longest, s.Example
-			}
+		for n, p := range parts {
+			r.merge(p, times[lo+n], stalls)
 		}
 	}
 	for _, s := range stalls {
@@ -160,6 +140,44 @@ func Lanes(ctx context.Context, w *components.World, rules place.Rules, a *compo
 			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.HolderLane, b.HolderLane), cmp.Compare(a.Where, b.Where))
 	})
 	return r, nil
+}
+
+// blocksAtOnce is how many blocks are walked before they are added up.
+const blocksAtOnce = 256
+
+// walkLanes accounts for the lanes of some blocks.
+func walkLanes(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution, o Options, rows []int) ([]*laneWalk, error) {
+	parts := make([]*laneWalk, len(rows))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, w.Config.Jobs))
+	for n, row := range rows {
+		g.Go(func() error {
+			b := newBlock(w, rules, a.Run, row)
+			parts[n] = newLaneWalk(b, a, newScale(b, o.Trips, o.Window), o.Trips)
+			return parts[n].walk(ctx)
+		})
+	}
+	return parts, g.Wait()
+}
+
+// merge adds a block that runs so many times.
+func (r *LaneReport) merge(p *laneWalk, times uint64, stalls map[Stall]*StallSum) {
+	r.Span += p.scale.between(0, p.span) * times
+	for l := range p.lanes {
+		r.Lanes[l].add(&p.lanes[l], times)
+	}
+	for key, s := range p.stalls {
+		t := stalls[key]
+		if t == nil {
+			t = &StallSum{Stall: key, Example: s.Example}
+			stalls[key] = t
+		}
+		t.Time += s.Time * times
+		t.Count += s.Count * times
+		if s.Longest > t.Longest || s.Longest == t.Longest && s.Example < t.Example {
+			t.Longest, t.Example = s.Longest, s.Example
+		}
+	}
 }
 
 // cursor is how far a lane's time is accounted for.
