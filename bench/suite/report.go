@@ -22,7 +22,7 @@ func (r *Results) Markdown(w io.Writer) error {
 	m := r.Machine
 	p.line("# Benchmarks")
 	p.line("")
-	p.line("Written by `go run ./cmd/perfbench`; not edited. The figures behind are in `bench/results.txt`, in the form that benchstat reads.")
+	p.line("Written by `go run ./cmd/perfsim bench self`; not edited. The figures behind are in `bench/results.txt`, in the form that benchstat reads.")
 	p.line("")
 	p.line("%s, %s; %s, %d cores, %s; %s; revision %s.", m.Date.Format("2006-01-02"), m.System, m.CPU, m.Cores, humanize.IBytes(m.Memory), m.Go, or(m.Version, "not known"))
 	p.line("Times are CPU times, the least disturbed of several; ratios are medians of figures taken in turns. Generated modules: `perfsim gen`, about three dependencies each.")
@@ -31,6 +31,7 @@ func (r *Results) Markdown(w io.Writer) error {
 	r.systemTable(p)
 	r.textTable(p)
 	r.processTable(p)
+	r.fileTable(p)
 	r.peerTable(p)
 	if len(r.Notes) > 0 {
 		p.line("")

@@ -117,7 +117,7 @@ func Run(ctx context.Context, opt Options) (*Results, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory", b.memory}, {"kernel", b.kernel}, {"systems", b.systems}, {"processes", b.processes}, {"traces and text", b.outputs}, {"peers", b.peers}} {
+	}{{"memory", b.memory}, {"kernel", b.kernel}, {"systems", b.systems}, {"processes", b.processes}, {"traces and text", b.outputs}, {"device logs", b.logs}, {"real modules", b.files}, {"peers", b.peers}} {
 		b.logf("%s", part.name)
 		b.until = time.Now().Add(opt.Budget)
 		if err := part.run(); err != nil {
