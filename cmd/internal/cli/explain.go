@@ -35,6 +35,7 @@ latency, to the nanosecond.`,
   perfsim explain --json module.bir.json | jq '.causes[0]'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
+			in.lowering.wantOperands = !c.Flags().Changed("operands") // buffers are what is asked about
 			if err := in.check(); err != nil {
 				return err
 			}

@@ -24,9 +24,12 @@ type lowerFlags struct {
 	noGroup         bool
 	inline          int
 	operands        bool
-	infinite        bool
-	module          string
-	noPreAlloc      bool
+	// wantOperands is set by commands that ask about buffers: graphs then keep
+	// access patterns unless --operands=false says otherwise.
+	wantOperands bool
+	infinite     bool
+	module       string
+	noPreAlloc   bool
 
 	// preAlloc makes the module before allocation of the graph that was read;
 	// report is what lowering did. Both nil where no graph was.
@@ -55,7 +58,7 @@ func (l *lowerFlags) add(c *cobra.Command) {
 func (l *lowerFlags) options() (lower.Options, error) {
 	o := lower.DefaultOptions()
 	o.Buffers, o.DefaultTrip, o.MaxInstructions, o.Unroll = l.buffers, l.defaultTrip, l.maxInstructions, l.unroll
-	o.Compress, o.Group, o.Inline, o.Operands, o.Infinite = !l.noCompress, !l.noGroup, l.inline, l.operands, l.infinite
+	o.Compress, o.Group, o.Inline, o.Operands, o.Infinite = !l.noCompress, !l.noGroup, l.inline, l.operands || l.wantOperands, l.infinite
 	o.Trips = map[string]int64{}
 	for _, t := range l.trips {
 		name, text, ok := strings.Cut(t, "=")

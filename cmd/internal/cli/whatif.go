@@ -40,6 +40,7 @@ moves by one per cent.`,
 			if list {
 				return listParameters(c.OutOrStdout(), asJSON)
 			}
+			in.lowering.wantOperands = !c.Flags().Changed("operands") // buffers are what is asked about
 			if err := in.check(); err != nil {
 				return err
 			}
