@@ -334,13 +334,14 @@ func (s *sim) lastBefore(o int, i uint32) (uint32, bool) {
 }
 
 // unplaced returns a row, plus one, that barrier i of sequencer g has to wait
-// for: one before it on another sequencer of its core that is not placed yet.
+// for: one before it on another sequencer of its core that has not passed yet.
 func (s *sim) unplaced(i uint32, g int) uint32 {
 	for o := range s.seqs {
 		if o == g || s.p.groups[o].core != s.p.groups[g].core {
 			continue
 		}
-		if h, ok := s.lastBefore(o, i); ok && !s.done[h] {
+		q := &s.seqs[o]
+		if h, ok := s.lastBefore(o, i); ok && q.pos < len(q.list) && q.list[q.pos] <= h {
 			return h + 1
 		}
 	}
@@ -633,8 +634,8 @@ func (s *sim) completed(i uint32, start, end, complete float64) {
 }
 
 func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64) {
-	s.completed(i, start, end, complete)
 	s.passed(g, i, end)
+	s.completed(i, start, end, complete)
 	s.push(event{t: next, kind: evStep, a: uint32(g)})
 }
 
@@ -647,13 +648,26 @@ func (s *sim) endOf(i uint32) float64 {
 	return end
 }
 
-// passed moves sequencer g on from instruction i, which keeps it until t.
+// passed moves sequencer g on from instruction i, which keeps it until t. It
+// wakes the barriers that are parked on i: they do not wait for its transfer,
+// and what follows them has to be taken in the order of time.
 func (s *sim) passed(g int, i uint32, t float64) {
 	q := &s.seqs[g]
 	q.pos++
-	if s.until != nil {
-		q.done = max(q.done, t)
-		s.until[i-s.lo] = q.done
+	if s.until == nil {
+		return
+	}
+	q.done = max(q.done, t)
+	s.until[i-s.lo] = q.done
+	if s.parked == 0 {
+		return
+	}
+	for o := range s.seqs {
+		if b := &s.seqs[o]; b.waitFor == i+1 && s.p.kind[b.list[b.pos]] == kindBarrier {
+			b.waitFor = 0
+			s.parked--
+			s.push(event{t: max(q.done, b.arrived), kind: evStep, a: uint32(o)})
+		}
 	}
 }
 
