@@ -245,8 +245,8 @@ func (s *slow) take(i int) {
 		next = ready + k.Dispatch
 	case "matmul":
 		ready := max(reached, at+k.Wake)
-		start, end := s.weights(pe, i, ready)
-		_, end = s.columns(pe, i, ready)
+		start, _ := s.weights(pe, i, ready)
+		_, end := s.columns(pe, i, ready)
 		if d := s.m.Instr.DType.At(i); d.Size() == 4 && d != components.Float32R && s.m.Instr.Flags.At(i)&components.FlagTranspose == 0 {
 			again, _ := s.weights(pe, i, ready) // 32-bit operands take two passes
 			start = min(start, again)

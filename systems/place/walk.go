@@ -23,9 +23,12 @@ const nearRows = 1 << 15
 
 // Constants that the assembly takes.
 const (
-	targetMask   = ecs.TargetMask
+	//lint:ignore U1000 the assembly takes it
+	targetMask = ecs.TargetMask
+	//lint:ignore U1000 the assembly takes it
 	classOrdered = components.ClassOrdered
-	firstAnti    = uint32(components.ClassAnti) << ecs.ClassShift // the last class, so that no word below is one
+	//lint:ignore U1000 the assembly takes it
+	firstAnti = uint32(components.ClassAnti) << ecs.ClassShift // the last class, so that no word below is one
 )
 
 // block is what the two loops share. Pointers are to the block's first row,
@@ -50,9 +53,13 @@ type block struct {
 	near     uint32 // not 0 where the times fit the caches, so that asking ahead is in vain
 	last     pair   // the largest end so far
 	// pad has for every row four rows for run A and four for run B, times two.
+	//
+	//lint:ignore U1000 the assembly takes it
 	pad [blockRows][8]uint32
 	// state is 0 for a plain row; in the low byte what makes it the Go code's,
 	// bit 8 where it has more than four edges, in the upper half its banks.
+	//
+	//lint:ignore U1000 the assembly takes it
 	state [blockRows]uint32
 }
 

@@ -345,7 +345,6 @@ type masks struct {
 	startKey, endKey   []uint32 // by key
 	startLane, endLane []uint32 // by lane
 	startType, endType [components.NumMarkers]uint32
-	startCore, endCore uint32 // analyses whose definition names a core
 	t0                 uint32
 }
 
