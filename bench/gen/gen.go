@@ -88,14 +88,7 @@ func Module(ctx context.Context, opt Options) (*components.Module, error) {
 	g.shares()
 	n := opt.Instructions
 	t := &m.Instr
-	t.Opcode.Resize(n)
-	t.Engine.Resize(n)
-	t.Lane.Resize(n)
-	t.Flags.Resize(n)
-	t.Elems.Resize(n)
-	t.Parts.Resize(n)
-	t.DType.Resize(n)
-	t.Banks.Resize(n)
+	t.Grow(n)
 	if opt.Operands {
 		if err := g.parallel(ctx, g.fill); err != nil {
 			return nil, err

@@ -5,7 +5,6 @@
 package machine
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"perfsim/components/machine/internal/descfile"
 )
 
 //go:embed *.yaml
@@ -145,15 +144,7 @@ type Cost struct {
 }
 
 // Names returns the names of the embedded descriptions, sorted.
-func Names() []string {
-	entries, _ := fs.ReadDir(files, ".") // an embedded folder cannot fail to list
-	var out []string
-	for _, e := range entries {
-		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	slices.Sort(out)
-	return out
-}
+func Names() []string { return descfile.Names(files) }
 
 // Load returns the machine called name: an embedded one by name or alias, or
 // the description in the file of that name.
@@ -208,14 +199,8 @@ func Parse(from string, b []byte) (*Machine, error) {
 	if len(b) > maxFile {
 		return nil, fmt.Errorf("machine %s: larger than %d bytes", from, maxFile)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(b))
-	dec.KnownFields(true)
 	m := &Machine{}
-	if err := dec.Decode(m); err != nil {
-		// The decoder lists all complaints; the first is the one to mend.
-		if all := (*yaml.TypeError)(nil); errors.As(err, &all) && len(all.Errors) > 0 {
-			err = errors.New(all.Errors[0])
-		}
+	if err := descfile.Decode(b, m); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", from, err)
 	}
 	if err := m.Check(); err != nil {

@@ -6,17 +6,15 @@
 package grid
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"perfsim/components/machine/internal/descfile"
 )
 
 //go:embed *.yaml
@@ -153,15 +151,7 @@ func (m *Machine) TFLOPS(format, fidelity string) (float64, error) {
 }
 
 // Names returns the names of the embedded descriptions, sorted.
-func Names() []string {
-	entries, _ := fs.ReadDir(files, ".") // an embedded folder cannot fail to list
-	var out []string
-	for _, e := range entries {
-		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	slices.Sort(out)
-	return out
-}
+func Names() []string { return descfile.Names(files) }
 
 // Load returns the machine called name: an embedded one by name or alias, or
 // the description in the file of that name.
@@ -217,10 +207,8 @@ func load(name string) (*Machine, []byte, error) {
 
 // Parse reads a description. from names it in errors.
 func Parse(from string, b []byte) (*Machine, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(b))
-	dec.KnownFields(true)
 	m := &Machine{}
-	if err := dec.Decode(m); err != nil {
+	if err := descfile.Decode(b, m); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", from, err)
 	}
 	if err := m.Check(); err != nil {
