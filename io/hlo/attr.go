@@ -132,8 +132,8 @@ func (p *parser) attribute(op components.OpID, key string, at int) bool {
 		return p.quotedAttr(op, components.AttrCustomCallTarget)
 	case "async_execution_thread":
 		return p.quotedAttr(op, components.AttrThread)
-	case "backend_config":
-		return p.backendConfig(op)
+	case "backend_config": // a JSON object, or the same inside a quoted string
+		return p.textAttr(op, components.AttrBackendConfig)
 	case "sharding":
 		return p.textAttr(op, components.AttrSharding)
 	case "frontend_attributes":
@@ -208,8 +208,16 @@ func (p *parser) quotedAttr(op components.OpID, key components.OpAttr) bool {
 	return ok
 }
 
+// textAttr takes a value as it is written, or as the content of a quoted
+// string when it would not be one value without the quotes.
 func (p *parser) textAttr(op components.OpID, key components.OpAttr) bool {
-	v, ok := p.value()
+	var v string
+	var ok bool
+	if p.peek() == '"' {
+		v, ok = p.quoted()
+	} else {
+		v, ok = p.value()
+	}
 	if ok {
 		p.g.SetAttrStr(op, key, v)
 	}
@@ -231,21 +239,6 @@ func (p *parser) literalAttr(op components.OpID) bool {
 	}
 	p.g.AddRaw(op, "literal", p.s[at:p.pos])
 	return true
-}
-
-// backendConfig takes a JSON object, or the same inside a quoted string.
-func (p *parser) backendConfig(op components.OpID) bool {
-	var v string
-	var ok bool
-	if p.peek() == '"' {
-		v, ok = p.quoted()
-	} else {
-		v, ok = p.value()
-	}
-	if ok {
-		p.g.SetAttrStr(op, components.AttrBackendConfig, v)
-	}
-	return ok
 }
 
 // callee takes a computation, or several in braces.

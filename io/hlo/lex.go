@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Error is a mistake in an input, with its place: 1-based line and column in
@@ -133,6 +134,9 @@ func (c *scanner) ws() {
 	c.pos = i
 }
 
+// trimSpace removes white space of the grammar, which is ASCII, at both ends.
+func trimSpace(s string) string { return strings.Trim(s, " \t\r\n\f\v") }
+
 // peek skips white space and returns the next byte, 0 at the end.
 func (c *scanner) peek() byte {
 	if c.pos < len(c.s) && class[c.s[c.pos]]&classSpace == 0 && c.s[c.pos] != '/' {
@@ -189,7 +193,8 @@ func (c *scanner) found() string {
 		end++
 	}
 	if end == c.pos {
-		end++
+		_, n := utf8.DecodeRuneInString(c.s[end:])
+		end += n
 	}
 	return strconv.Quote(c.s[c.pos:end])
 }
@@ -204,6 +209,16 @@ func (c *scanner) word() string {
 	}
 	c.pos = i
 	return c.s[start:i]
+}
+
+// isWordText reports whether s is one word.
+func isWordText(s string) bool {
+	for i := range len(s) {
+		if class[s[i]]&classWord == 0 {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // name takes a name with or without the leading '%' and returns it without.
@@ -334,7 +349,8 @@ func (c *scanner) quoted() (string, bool) {
 }
 
 // unescape undoes C escapes, which is how XLA prints strings; text without a
-// backslash is returned as it is, without a copy.
+// backslash is returned as it is, without a copy. Bytes are not looked at as
+// UTF-8: what stands in the file, and what \376 and \xfe name, is kept.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -353,6 +369,14 @@ func unescape(s string) string {
 			b = append(b, '\t')
 		case 'r':
 			b = append(b, '\r')
+		case 'a':
+			b = append(b, '\a')
+		case 'b':
+			b = append(b, '\b')
+		case 'f':
+			b = append(b, '\f')
+		case 'v':
+			b = append(b, '\v')
 		case 'x':
 			n := 0
 			v := byte(0)
@@ -376,7 +400,8 @@ func unescape(s string) string {
 	return string(b)
 }
 
-// appendQuoted appends s as a quoted string that quoted reads back.
+// appendQuoted appends s as a quoted string that quoted reads back: ASCII,
+// with other bytes in octal, as XLA's CEscape has it.
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); i++ {

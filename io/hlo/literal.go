@@ -21,14 +21,14 @@ func (p *parser) literal(shape components.ShapeID) (string, bool) {
 	text := p.s[p.pos : p.pos+n]
 	if strings.IndexByte(text, '(') < 0 && strings.IndexByte(text, '"') < 0 {
 		p.pos += n + 1
-		return strings.TrimSpace(text), true
+		return trimSpace(text), true
 	}
 	p.pos = open
 	text, ok := p.balanced()
 	if !ok {
 		return "", false
 	}
-	return strings.TrimSpace(text[1 : len(text)-1]), true
+	return trimSpace(text[1 : len(text)-1]), true
 }
 
 // elided is how the text leaves a large constant out; such a constant has no

@@ -435,9 +435,12 @@ func (r *protoReader) frontend(op components.OpID, b []byte) {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = append(text, k...)
-		text = append(text, '=')
-		text = appendQuoted(text, attrs[k])
+		if isWordText(k) {
+			text = append(text, k...)
+		} else {
+			text = appendQuoted(text, k)
+		}
+		text = appendQuoted(append(text, '='), attrs[k])
 	}
 	r.g.SetAttrStr(op, components.AttrFrontend, string(append(text, '}')))
 }

@@ -84,24 +84,27 @@ func ReadText(name string, b []byte) ([]*components.Graph, error) {
 // maxText keeps offsets in 32 bits.
 const maxText = 1<<32 - 1
 
+// separator begins the lines between the sections of a lit file.
+const separator = "// -----"
+
 // section returns where the section that starts at start ends and where the
 // next one begins: lines that start with "// -----" separate them.
 func section(text string, start int) (end, next int) {
 	for at := start; ; {
-		n := strings.Index(text[at:], "// -----")
+		n := strings.Index(text[at:], separator)
 		if n < 0 {
 			return len(text), len(text)
 		}
 		at += n
 		line := strings.LastIndexByte(text[:at], '\n') + 1
-		if strings.TrimSpace(text[line:at]) == "" && at >= start {
+		if trimSpace(text[line:at]) == "" && at >= start {
 			end = at
 			if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
 				return end, at + n + 1
 			}
 			return end, len(text)
 		}
-		at += len("// -----")
+		at += len(separator)
 	}
 }
 
@@ -214,15 +217,20 @@ func (p *parser) graphErr(err error, start int) bool {
 
 // header reads what follows "HloModule": the name and the attributes.
 func (p *parser) header() bool {
-	p.peek()
+	if p.peek() == '%' {
+		p.pos++
+	}
 	start := p.pos
-	for p.pos < len(p.s) && p.s[p.pos] != ',' && class[p.s[p.pos]]&classSpace == 0 {
+	for p.pos < len(p.s) && moduleNameByte(p.s[p.pos]) {
 		p.pos++
 	}
 	if p.pos == start {
 		return p.fail("expected the name of the module, found %s", p.found())
 	}
-	p.g.Name = p.g.Str(strings.TrimPrefix(p.s[start:p.pos], "%"))
+	if p.pos < len(p.s) && p.s[p.pos] != ',' && class[p.s[p.pos]]&classSpace == 0 {
+		return p.fail("%s cannot be in the name of a module, which is printable ASCII", p.found())
+	}
+	p.g.Name = p.g.Str(p.s[start:p.pos])
 	for p.accept(',') {
 		p.peek()
 		at := p.pos
@@ -254,6 +262,11 @@ func (p *parser) header() bool {
 	}
 	return true
 }
+
+// moduleNameByte reports whether a byte can be in the name of a module: names
+// made by frameworks ("jit(f)/x") are read as they are, although XLA itself
+// makes words of them.
+func moduleNameByte(b byte) bool { return b > ' ' && b < 0x7f && b != ',' }
 
 func (p *parser) bool() (v, ok bool) {
 	p.peek()

@@ -2,7 +2,6 @@ package hlo
 
 import (
 	"strconv"
-	"strings"
 
 	"perfsim/components"
 )
@@ -10,7 +9,9 @@ import (
 // AppendText appends a graph as HLO text that ReadText reads back as an
 // equal graph (components.GraphDiff). Names that HLO text cannot hold are
 // changed: bytes that are no letter, digit, '_', '-' or '.' become '_', and a
-// name that would occur twice in a computation gets a number.
+// name that would occur twice in a computation gets a number. The name of the
+// module may have any printable ASCII but a comma. Strings may hold any bytes;
+// they are written in ASCII with octal escapes.
 func AppendText(dst []byte, g *components.Graph) []byte {
 	w := &writer{g: g}
 	w.compNames()
@@ -31,19 +32,7 @@ type writer struct {
 
 // unique returns a name HLO text can hold that is not in seen, and adds it.
 func unique(name, empty string, seen map[string]bool) string {
-	clean := name
-	for i := 0; i < len(name); i++ {
-		if class[name[i]]&classWord == 0 {
-			b := []byte(name)
-			for j := range b {
-				if class[b[j]]&classWord == 0 {
-					b[j] = '_'
-				}
-			}
-			clean = string(b)
-			break
-		}
-	}
+	clean := wordOf(name)
 	if clean == "" {
 		clean = empty
 	}
@@ -55,6 +44,20 @@ func unique(name, empty string, seen map[string]bool) string {
 	return out
 }
 
+// wordOf replaces what is not in the lexical class of names.
+func wordOf(name string) string {
+	if isWordText(name) {
+		return name
+	}
+	b := []byte(name)
+	for i := range b {
+		if class[b[i]]&classWord == 0 {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
 func (w *writer) compNames() {
 	seen := map[string]bool{}
 	for c := range components.CompID(w.g.NumComps()) {
@@ -64,16 +67,7 @@ func (w *writer) compNames() {
 
 func (w *writer) header(dst []byte) []byte {
 	g := w.g
-	name := strings.Map(func(r rune) rune {
-		if r == ',' || r <= ' ' {
-			return '_'
-		}
-		return r
-	}, g.Text(g.Name))
-	if name == "" {
-		name = "module"
-	}
-	dst = append(append(dst, "HloModule "...), name...)
+	dst = appendModuleName(append(dst, "HloModule "...), g.Text(g.Name))
 	if g.IsScheduled {
 		dst = append(dst, ", is_scheduled=true"...)
 	}
@@ -109,6 +103,25 @@ func (w *writer) header(dst []byte) []byte {
 		dst = appendInt(dst, g.Partitions)
 	}
 	return append(dst, '\n')
+}
+
+// appendModuleName appends the name of a module, with '_' for each byte that
+// cannot be in one.
+func appendModuleName(dst []byte, name string) []byte {
+	if name == "" {
+		return append(dst, "module"...)
+	}
+	if name[0] == '%' || name[0] == '/' { // the reader takes one '%' off; "//" would be a comment
+		dst = append(dst, '%')
+	}
+	for i := range len(name) {
+		if moduleNameByte(name[i]) {
+			dst = append(dst, name[i])
+		} else {
+			dst = append(dst, '_')
+		}
+	}
+	return dst
 }
 
 // frames writes the tables of stack frames; each frame has a location of its

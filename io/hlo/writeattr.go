@@ -1,6 +1,8 @@
 package hlo
 
 import (
+	"strings"
+
 	"perfsim/components"
 )
 
@@ -124,7 +126,11 @@ func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, raw
 		}
 		return appendQuoted(begin("backend_config"), v)
 	case components.AttrSharding, components.AttrFrontend:
-		return appendValue(begin(key.String()), g.AttrStr(op, key))
+		v := g.AttrStr(op, key)
+		if isValue(v) && v[0] != '"' {
+			return append(begin(key.String()), v...)
+		}
+		return appendQuoted(begin(key.String()), v)
 	case components.AttrRaw:
 		name, v := g.Text(raw.Key), g.Text(raw.Value)
 		if name == "literal" { // a shape and a value
@@ -139,6 +145,9 @@ func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, raw
 
 // isValue reports whether v reads back as one value.
 func isValue(v string) bool {
+	if strings.Contains(v, separator) {
+		return false // could end the section
+	}
 	c := scanner{s: v}
 	out, ok := c.value()
 	return ok && len(out) == len(v)
