@@ -21,6 +21,7 @@ type emitter struct {
 	names   map[string]int               // computation names in use
 	env     map[string][]components.OpID // values of the computation being filled
 	scope   *scope
+	locs    map[string]location // of aliases
 }
 
 type lateCall struct {
@@ -35,6 +36,7 @@ func (e *emitter) module(ops []*node, pos int) bool {
 	e.funcs = map[string]components.CompID{}
 	e.scalars = map[string]components.CompID{}
 	e.names = map[string]int{}
+	e.locs = map[string]location{}
 	var entry, first *node
 	for _, n := range ops {
 		if n.name == "builtin.module" {
@@ -189,20 +191,20 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 			n.comps = append(n.comps, c)
 			continue
 		}
+		name := n.op()
+		if name == "while" && len(n.regions) != 2 {
+			return e.failAt(n.pos, "while has %d regions, want 2", len(n.regions))
+		}
 		if len(n.regions) == 0 {
 			continue
 		}
 		var shared []ref
-		name := n.op()
 		if name == "while" {
 			var ok bool
 			if shared, ok = e.captured(n.regions, sc); !ok {
 				return false
 			}
 			n.captures = [][]ref{shared}
-			if len(n.regions) != 2 {
-				return e.failAt(n.pos, "while has %d regions, want 2", len(n.regions))
-			}
 		}
 		for i, r := range n.regions {
 			caps := shared
@@ -242,7 +244,7 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 // scalarFunction returns the computation of "applies stablehlo.add".
 func (e *emitter) scalarFunction(n *node) (components.CompID, bool) {
 	kind, ok := opKind(n.symbol)
-	if !ok || len(n.out) != 1 {
+	if !ok || len(n.out) != 1 || e.g.Shapes.IsTuple(n.out[0]) {
 		return 0, e.failAt(n.pos, "reduce applies %q", n.symbol)
 	}
 	elem := e.g.Shapes.Elem(n.out[0])
@@ -327,6 +329,9 @@ func (e *emitter) shapeOf(u ref, sc *scope) (components.ShapeID, bool) {
 				return n.out[u.i], true
 			}
 			return 0, false
+		}
+		if u.i > 0 {
+			return 0, false // an argument is one value
 		}
 		return sc.argShape(u.name)
 	}
@@ -435,28 +440,37 @@ func (e *emitter) place(op components.OpID, n *node) {
 	if n.loc == "" {
 		return
 	}
-	name, file, line := e.resolveLoc(n.loc, 0)
-	if name != "" {
-		t.OpName[op] = e.g.Str(name)
+	l := e.resolveLoc(n.loc, 0)
+	if l.name != "" {
+		t.OpName[op] = e.g.Str(l.name)
 	}
-	if file != "" {
-		t.SourceFile[op], t.SourceLine[op] = e.g.Str(file), uint32(line)
+	if l.file != "" {
+		t.SourceFile[op], t.SourceLine[op] = e.g.Str(l.file), l.line
 	}
 }
 
+// location is a name and a place in a source file, each "" where not known.
+type location struct {
+	name, file string
+	line       uint32
+}
+
 // resolveLoc finds a name and a place in a location: "file":line:col,
-// "name"(child), callsite(a at b), fused[a, b], or an alias of one.
-func (e *emitter) resolveLoc(text string, depth int) (name, file string, line int64) {
+// "name"(child), callsite(a at b), fused[a, b], or an alias of one. An alias is
+// resolved once, however often others name it, and says nothing to itself.
+func (e *emitter) resolveLoc(text string, depth int) (l location) {
 	text = strings.TrimSpace(text)
-	if depth > 32 {
-		return "", "", 0
+	if depth > maxDepth {
+		return l
 	}
 	if strings.HasPrefix(text, "#") {
-		v, ok := e.alias[text]
-		if !ok {
-			return "", "", 0
+		l, seen := e.locs[text]
+		if v, ok := e.alias[text]; ok && !seen {
+			e.locs[text] = l
+			l = e.resolveLoc(v, depth+1)
+			e.locs[text] = l
 		}
-		return e.resolveLoc(v, depth+1)
+		return l
 	}
 	if in, ok := strings.CutPrefix(text, "loc("); ok {
 		return e.resolveLoc(strings.TrimSuffix(in, ")"), depth+1)
@@ -466,20 +480,20 @@ func (e *emitter) resolveLoc(text string, depth int) (name, file string, line in
 	case strings.HasPrefix(text, `"`):
 		s, ok := c.quoted()
 		if !ok {
-			return "", "", 0
+			return l
 		}
 		if rest, is := strings.CutPrefix(text[c.pos:], ":"); is {
 			n, _, _ := strings.Cut(rest, ":")
 			n, _, _ = strings.Cut(n, " ")
-			line, _ = parseInt(n)
-			return "", s, max(line, 0)
+			line, _ := strconv.ParseUint(n, 10, 31) // HLO has no larger ones
+			return location{file: s, line: uint32(line)}
 		}
 		if c.peek() == '(' {
 			if in, ok := c.balanced(); ok {
-				_, file, line = e.resolveLoc(in[1:len(in)-1], depth+1)
+				l = e.resolveLoc(in[1:len(in)-1], depth+1)
 			}
 		}
-		return s, file, line
+		l.name = s
 	case strings.HasPrefix(text, "callsite("):
 		in := strings.TrimSuffix(strings.TrimPrefix(text, "callsite("), ")")
 		if i := strings.Index(in, " at "); i >= 0 {
@@ -489,15 +503,15 @@ func (e *emitter) resolveLoc(text string, depth int) (name, file string, line in
 	case strings.HasPrefix(text, "fused"):
 		if i := strings.IndexByte(text, '['); i >= 0 {
 			for _, part := range splitTop(strings.TrimSuffix(text[i+1:], "]")) {
-				n, f, l := e.resolveLoc(part, depth+1)
-				if name == "" {
-					name = n
+				p := e.resolveLoc(part, depth+1)
+				if l.name == "" {
+					l.name = p.name
 				}
-				if file == "" {
-					file, line = f, l
+				if l.file == "" {
+					l.file, l.line = p.file, p.line
 				}
 			}
 		}
 	}
-	return name, file, line
+	return l
 }

@@ -75,12 +75,15 @@ func (e *emitter) attributes(n *node, op components.OpID) bool {
 		return e.setInts(n, op, components.AttrDimensions, "dim", "dimension")
 	case components.OpSort:
 		e.setFlag(n, op, components.AttrIsStable, "is_stable")
+		if len(g.Operands(op)) == 0 {
+			return e.failAt(n.pos, "%s has no operands", n.name)
+		}
 		if !n.has("dimension") { // the last one
 			g.SetInts(op, components.AttrDimensions, int64(g.Shapes.Rank(g.Ops.Shape[g.Operands(op)[0].Op])-1))
 			return true
 		}
 		v, _, _, ok := e.ints(n, "dimension")
-		if ok && len(v) == 1 && v[0] < 0 && len(g.Operands(op)) > 0 {
+		if ok && len(v) == 1 && v[0] < 0 {
 			v[0] += int64(g.Shapes.Rank(g.Ops.Shape[g.Operands(op)[0].Op]))
 		}
 		g.SetInts(op, components.AttrDimensions, v...)
@@ -213,6 +216,9 @@ func pair(text string) (a, b []int64, ok bool) {
 func (e *emitter) dot(n *node, op components.OpID) bool {
 	var d components.DotDims
 	ok := true
+	if len(e.g.Operands(op)) != 2 {
+		return e.failAt(n.pos, "%s has %d operands, want 2", n.name, len(e.g.Operands(op)))
+	}
 	if n.op() == "dot" { // the last dimension with the first, but that of a vector
 		l := e.g.Shapes.Rank(e.g.Ops.Shape[e.g.Operands(op)[0].Op])
 		d = components.DotDims{LHSContract: []int64{int64(l - 1)}, RHSContract: []int64{0}}
@@ -310,7 +316,7 @@ func (e *emitter) convolution(n *node, op components.OpID) bool {
 	}
 	read := func(pretty, generic string) ([]int64, bool) {
 		if a, has := n.attr("window"); has { // window = {stride = [2, 2], …}
-			v, has := field("<"+a.val[1:max(len(a.val)-1, 1)]+">", pretty)
+			v, has := field("<"+strings.Trim(a.val, "{}")+">", pretty)
 			if !has {
 				return nil, true
 			}

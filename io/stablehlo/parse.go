@@ -13,9 +13,15 @@ type parser struct {
 	scanner
 	g         *components.Graph
 	types     map[string]components.ShapeID
-	alias     map[string]string // "#loc3" to its text
-	typeAlias map[string]string // "!t" to its text
+	leaves    map[components.ShapeID]int // arrays in a tuple of g
+	alias     map[string]string          // "#loc3" to its text
+	typeAlias map[string]string          // "!t" to its text
 	depth     int
+}
+
+// into makes shapes of types in g from here on.
+func (p *parser) into(g *components.Graph) {
+	p.g, p.types, p.leaves = g, map[string]components.ShapeID{}, map[components.ShapeID]int{}
 }
 
 // topOp reads what is next at the outermost level: an operation, or nil for an

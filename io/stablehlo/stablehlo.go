@@ -107,12 +107,11 @@ func (p *parser) section() ([]*components.Graph, bool) {
 		g *components.Graph
 	}
 	var modules []module
-	bareTypes := map[string]components.ShapeID{}
 	for p.more() {
-		p.g, p.types = bareGraph, bareTypes
+		p.into(bareGraph)
 		isModule := p.has("module") || p.has("builtin.module") || p.has(`"builtin.module"`)
 		if isModule {
-			p.g, p.types = components.NewGraph("module"), map[string]components.ShapeID{}
+			p.into(components.NewGraph("module"))
 		}
 		n, ok := p.topOp()
 		switch {
@@ -164,7 +163,7 @@ func (p *parser) section() ([]*components.Graph, bool) {
 
 // graph makes and checks the graph of one module.
 func (p *parser) graph(g *components.Graph, ops []*node, pos int) bool {
-	p.g = g
+	p.into(g)
 	e := &emitter{parser: p, g: g}
 	if !e.module(ops, pos) {
 		return false

@@ -442,6 +442,19 @@ func TestFailures(t *testing.T) {
 		{"type nested deeply", f("  %0 = stablehlo.custom_call @x(%a) : (tensor<4xf32>) -> " + strings.Repeat("tuple<", 1000) + "f32" + strings.Repeat(">", 1000)), "t:2:58: type is nested more than 200 levels"},
 		{"regions nested deeply", strings.Repeat("module {", 1000), "t:1:1608: regions are nested more than 200 levels"},
 		{"module inside a module", "module { module { func.func @main() { return } } }", "t:1:10: a module inside a module is not supported"},
+		{"while without regions", f("  %0 = \"stablehlo.while\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"), "t:2:3: while has 0 regions, want 2"},
+		{"sort without operands", f("  %0 = \"stablehlo.sort\"() : () -> tensor<4xf32>"), "t:2:3: stablehlo.sort has no operands"},
+		{"dot without operands", f("  %0 = \"stablehlo.dot\"() : () -> tensor<4xf32>"), "t:2:3: stablehlo.dot has 0 operands, want 2"},
+		{"reduction of tuples", f("  %0 = stablehlo.reduce(%a init: %a) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<4xf32>) -> tuple<f32>"), `t:2:3: reduce applies "stablehlo.add"`},
+		{"results of an argument", `func.func @main(%a: tensor<f32>, %c: tensor<i1>) {
+  %1 = "stablehlo.if"(%c) ({
+    stablehlo.return %a#1000000 : tensor<f32>
+  }, {
+    stablehlo.return %a : tensor<f32>
+  }) : (tensor<i1>) -> tensor<f32>
+  return
+}`, "t:3:22: value %a#1000000 is not defined before"},
+		{"types that double", doubled(20) + f("  %0 = stablehlo.custom_call @x(%a) : (tensor<4xf32>) -> !t20"), "t:23:58: tuple of more than 16384 arrays"},
 		{"cut", "module @m attributes {", "t:1:23: expected an attribute, found the end of the input"},
 		{"HLO text", "HloModule m\n", `t:1:1: HloModule outside a function`},
 	} {
@@ -454,6 +467,57 @@ func TestFailures(t *testing.T) {
 	}
 	if _, err := Read("t", []byte(bytecodeMagic)); !errors.Is(err, ErrBytecode) {
 		t.Error("bytecode is not told apart")
+	}
+}
+
+// doubled defines the types !t0 to !tN, each a tuple of twice the one before.
+func doubled(n int) string {
+	var b strings.Builder
+	b.WriteString("!t0 = f32\n")
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&b, "!t%d = tuple<!t%d, !t%d>\n", i, i-1, i-1)
+	}
+	return b.String()
+}
+
+// TestShortHostile has short texts that name something of enormous size, and
+// what is left of them.
+func TestShortHostile(t *testing.T) {
+	f := func(body string) string {
+		return "func.func @main(%a: tensor<4xf32>, %b: tensor<1x1xf32>) {\n" + body + "\n return\n}\n"
+	}
+	add := "  %0 = stablehlo.add %a, %a : tensor<4xf32> loc(#l9)"
+	locs := "#l0 = loc(\"n\"(\"f.py\":7:1))\n"
+	for i := 1; i < 10; i++ {
+		l := fmt.Sprintf("#l%d", i-1)
+		locs += fmt.Sprintf("#l%d = loc(fused[%s])\n", i, strings.Repeat("unknown, "+l+", ", 30)+l)
+	}
+	for _, c := range []struct{ name, in, op, file string }{
+		{"locations that multiply", f(add) + locs, "n", "f.py:7"},
+		{"a location in itself", f(add) + "#l9 = loc(fused[#l9, #l9, #l9, \"n\"(#l9)])", "n", ":0"},
+		{"a line of 2^32", f(strings.Replace(add, "#l9", `"f.py":4294967296:1`, 1)), "", "f.py:2147483647"},
+		{"types that double", doubled(12) + f("  %0 = stablehlo.custom_call @x(%a) : (tensor<4xf32>) -> !t12"), "", ":0"},
+		{"a window without a value", f("  %0 = stablehlo.convolution(%b, %b) dim_numbers = [b, f]x[i, o]->[b, f] {window} : (tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x1xf32>"), "", ":0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start := time.Now()
+			graphs, err := Read("t", []byte(c.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := graphs[0]
+			op := components.OpID(2) // after the arguments
+			if got := g.Text(g.Ops.OpName[op]); got != c.op {
+				t.Errorf("name %q, want %q", got, c.op)
+			}
+			if got := fmt.Sprintf("%s:%d", g.Text(g.Ops.SourceFile[op]), g.Ops.SourceLine[op]); got != c.file {
+				t.Errorf("place %s, want %s", got, c.file)
+			}
+			written(t, g)
+			if d := time.Since(start); d > 20*time.Second {
+				t.Errorf("took %v", d)
+			}
+		})
 	}
 }
 
@@ -539,7 +603,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("func.func @main(%a: tensor<4x8xf32>, %b: tensor<f32>) {\n %0 = stablehlo.reduce(%a init: %b) applies stablehlo.add across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>\n %1 = stablehlo.slice %a [0:1, 0:8:2] : (tensor<4x8xf32>) -> tensor<1x4xf32>\n %2 = \"stablehlo.all_reduce\"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({\n ^bb0(%l: tensor<f32>, %m: tensor<f32>):\n stablehlo.return %l : tensor<f32>\n }) : (tensor<4x8xf32>) -> tensor<4x8xf32>\n return\n}"))
 	f.Add([]byte("func.func @main(%x: tensor<1x4x4x2xf32>, %k: tensor<3x3x2x5xf32>) {\n %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [1, 2], pad = [[1, 1], [0, 2]]} {batch_group_count = 1 : i64} : (tensor<1x4x4x2xf32>, tensor<3x3x2x5xf32>) -> tensor<1x4x2x5xf32>\n return\n}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		late := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("hangs: %q", b)) })
+		late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("hangs: %q", b)) })
 		defer late.Stop()
 		graphs, err := Read("fuzz", b)
 		if err != nil {

@@ -10,6 +10,10 @@ import (
 // maxDepth bounds the nesting of regions and tuples.
 const maxDepth = 200
 
+// maxLeaves bounds the arrays in a tuple: by aliases a short text can name a
+// tuple of any size.
+const maxLeaves = 1 << 14
+
 // maxRank bounds the rank of a tensor.
 const maxRank = 64
 
@@ -113,7 +117,8 @@ func (p *parser) signature(n *node) bool {
 	return ok
 }
 
-// parseType makes a shape of the text of a type; msg says what is wrong.
+// parseType makes a shape of the text of a type, an alias once however often
+// it is named; msg says what is wrong.
 func (p *parser) parseType(text string, depth int) (id components.ShapeID, msg string) {
 	if depth > maxDepth {
 		return 0, "type is nested more than " + strconv.Itoa(maxDepth) + " levels"
@@ -122,19 +127,31 @@ func (p *parser) parseType(text string, depth int) (id components.ShapeID, msg s
 	inner = strings.TrimSuffix(inner, ">")
 	switch {
 	case strings.HasPrefix(text, "!") && inner == "" && p.typeAlias[name] != "":
-		return p.parseType(p.typeAlias[name], depth+1)
+		id, ok := p.types[name]
+		if !ok {
+			if id, msg = p.parseType(p.typeAlias[name], depth+1); msg == "" {
+				p.types[name] = id
+			}
+		}
+		return id, msg
 	case name == "tensor" || name == "vector" || name == "memref":
 		return p.tensor(inner)
 	case name == "tuple":
 		var members []components.ShapeID
+		leaves := 0
 		for _, m := range splitTop(inner) {
 			id, msg := p.parseType(m, depth+1)
 			if msg != "" {
 				return 0, msg
 			}
 			members = append(members, id)
+			if leaves += max(p.leaves[id], 1); leaves > maxLeaves {
+				return 0, "tuple of more than " + strconv.Itoa(maxLeaves) + " arrays"
+			}
 		}
-		return p.g.Shapes.AddTuple(members), ""
+		id = p.g.Shapes.AddTuple(members)
+		p.leaves[id] = leaves
+		return id, ""
 	case strings.HasSuffix(name, ".token") || name == "!mhlo.token":
 		return p.g.Array(components.ElemToken), ""
 	case name == "!mhlo.async_bundle" || strings.HasSuffix(name, ".future"):
