@@ -223,15 +223,18 @@ func TestMoreBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := variant.Fork(w)
-		more := MoreBuffers(f, tab, c.n)
+		room := NewRoom(w.Module, tab)
+		MoreBuffers(f, tab, room.Copies(c.n))
 		if err := place.Run(ctx, f); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.Latency(components.RunA); got != c.want {
 			t.Errorf("load %d, use %d, %d buffers: %d ns, want %d", c.load, c.use, c.n, got, c.want)
 		}
-		if got := more[components.MemSBUF]; got != uint64(c.n-1)*1024 {
-			t.Errorf("%d buffers take %d more bytes", c.n, got)
+		// A tile is 512 × 2 bytes per partition.
+		need := room.Need(room.Copies(c.n), func(components.Memory) uint64 { return 4000 })
+		if len(need) != 1 || need[0].Bytes != uint64(c.n)*1024 || need[0].Memory != "SBUF" || need[0].Has != 4000 {
+			t.Errorf("%d buffers need %+v", c.n, need)
 		}
 	}
 }

@@ -9,17 +9,12 @@ import (
 	"perfsim/systems/variant"
 )
 
-// MoreBuffers gives every buffer of the table n copies in a copy of a world:
-// the writer of a buffer's version then waits for the readers (and the
-// writer) of the version n before it, not of the one before. It returns the
-// bytes per partition that the further copies of on-chip buffers take
-// together, by memory; buffers that are not known stay as they are.
-func MoreBuffers(c *components.World, t *Table, n int) (more map[components.Memory]uint64) {
+// MoreBuffers gives every buffer of the table its number of copies in a copy
+// of a world: the writer of a buffer's version then waits for the readers (and
+// the writer) of the version so many before it, not of the one before. Buffers
+// that are not known stay as they are.
+func MoreBuffers(c *components.World, t *Table, copies []int) {
 	m := c.Module
-	more = map[components.Memory]uint64{}
-	if n <= 1 {
-		return more
-	}
 	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
 	tops := m.TopBlocks()
 	// What every version's writer waits for, by buffer, in program order.
@@ -33,7 +28,8 @@ func MoreBuffers(c *components.World, t *Table, n int) (more map[components.Memo
 	add := map[components.InstrID][]uint32{} // words that come
 	block := 0
 	eachVersion(m, t, func(buffer uint32, writer components.InstrID, readers []uint32) {
-		if t.Buffers[buffer] == None {
+		n := copies[buffer]
+		if t.Buffers[buffer] == None || n <= 1 {
 			return
 		}
 		for block+1 < len(tops) && m.Blocks.First.At(tops[block+1]) <= uint32(writer) {
@@ -57,14 +53,7 @@ func MoreBuffers(c *components.World, t *Table, n int) (more map[components.Memo
 			add[writer] = append(add[writer], list[k].waits...)
 		}
 	})
-	for b, list := range versions {
-		buf := t.Buffers[b]
-		if len(list) > 0 && buf.Memory != components.MemDRAM {
-			more[buf.Memory] += uint64(n-1) * buf.Bytes(m)
-		}
-	}
 	replace(c, drop, add)
-	return more
 }
 
 // overwrites tells whether writer and the earlier p both write the buffer.

@@ -28,6 +28,11 @@ type plan struct {
 	rules []func(*place.Rules)
 	runB  bool // anti-dependencies are left out altogether
 	notes []string
+	// Of buffers=N: how to choose what fits, nil for all copies whether they
+	// fit or not; what the memories have to hold; whether that is too much.
+	fit     func() (map[antidep.Buffer]int, error)
+	needs   []antidep.Need
+	tooMuch bool
 }
 
 // scaling multiplies the costs of some instructions.

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -30,7 +31,13 @@ type Point struct {
 	NoAntiNS uint64   `json:"latency_no_antideps_ns"`
 	Change   float64  `json:"change"` // against the base: -0.1 is 10 % less
 	Bound    string   `json:"bound"`
-	Notes    []string `json:"notes,omitempty"`
+	// Memory is what the on-chip memories have to hold, where buffers=N was
+	// asked for. Where that is more than there is, TooMuch is set and Fitting
+	// is the prediction with as many copies as fit.
+	Memory  []antidep.Need `json:"memory,omitempty"`
+	TooMuch bool           `json:"does_not_fit,omitempty"`
+	Fitting *Point         `json:"what_fits,omitempty"`
+	Notes   []string       `json:"notes,omitempty"`
 }
 
 // Result is a base and what became of it.
@@ -51,9 +58,16 @@ func Sweep(ctx context.Context, w *components.World, engine variant.Engine, poin
 	var done atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
+	worth := sync.OnceValues(func() (map[antidep.Buffer]int, error) { return worthOf(ctx, w, engine) })
 	for k, settings := range points {
 		g.Go(func() error {
-			p, err := one(ctx, w, engine, settings, true)
+			p, err := one(ctx, w, engine, settings, how{bound: true})
+			if err == nil && p.TooMuch {
+				var f Point
+				f, err = one(ctx, w, engine, settings, how{bound: true, fit: worth})
+				f.Change = change(r.Base.NS, f.NS)
+				p.Fitting = &f
+			}
 			if err != nil {
 				return err
 			}
@@ -76,9 +90,18 @@ func change(a, b uint64) float64 {
 	return float64(b)/float64(a) - 1
 }
 
+// how says how to predict a point.
+type how struct {
+	bound bool // tell what bounds it
+	// fit limits buffers=N to what fits; it returns the order in which buffers
+	// get copies.
+	fit func() (map[antidep.Buffer]int, error)
+}
+
 // one predicts one point.
-func one(ctx context.Context, base *components.World, engine variant.Engine, settings []Setting, bound bool) (Point, error) {
-	p := &plan{base: base, w: variant.Fork(base)}
+func one(ctx context.Context, base *components.World, engine variant.Engine, settings []Setting, h how) (Point, error) {
+	bound := h.bound
+	p := &plan{base: base, w: variant.Fork(base), fit: h.fit}
 	p.w.Config.Jobs = 1
 	p.w.Config.Why = bound
 	p.w.Machine = clone(base.Machine)
@@ -117,6 +140,7 @@ func one(ctx context.Context, base *components.World, engine variant.Engine, set
 		run = components.RunB
 	}
 	out.NS, out.NoAntiNS, out.Notes = p.w.Latency(run), p.w.Latency(components.RunB), p.notes
+	out.Memory, out.TooMuch = p.needs, p.tooMuch
 	if bound {
 		out.Bound, err = boundOf(ctx, p.w, rules, run)
 	}
@@ -172,25 +196,6 @@ func (p *plan) rescale() {
 	}
 }
 
-// buffers gives every buffer n copies.
-func (p *plan) buffers(ctx context.Context, n int) error {
-	t, err := antidep.Buffers(ctx, p.w.Module, 1)
-	if err != nil {
-		return err
-	}
-	more := antidep.MoreBuffers(p.w, t, n)
-	mem := p.base.Machine.Memory
-	for _, x := range []struct {
-		m    components.Memory
-		size int
-	}{{components.MemSBUF, mem.SBUFBytes}, {components.MemPSUM, mem.PSUMBanks * mem.PSUMBankBytes}} {
-		if b := more[x.m]; b > 0 {
-			p.notes = append(p.notes, fmt.Sprintf("buffers=%d takes %d more bytes per partition of %s, which has %d", n, b, x.m, x.size))
-		}
-	}
-	return nil
-}
-
 // Elasticity is how much a parameter matters: a change of the parameter by
 // one per cent changes the prediction by so many per cent.
 type Elasticity struct {
@@ -220,7 +225,7 @@ func Elasticities(ctx context.Context, w *components.World, engine variant.Engin
 				f  float64
 				to *uint64
 			}{{1 - nudge, &e.Low}, {1 + nudge, &e.High}} {
-				p, err := one(ctx, w, engine, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, false)
+				p, err := one(ctx, w, engine, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, how{})
 				if err != nil {
 					return err
 				}

@@ -125,40 +125,62 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 	longest := r.Base.NS
 	for _, p := range r.Points {
 		longest = max(longest, p.NS)
+		if p.Fitting != nil {
+			longest = max(longest, p.Fitting.NS)
+		}
 	}
-	row := func(name string, p whatif.Point, change string) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), nanos(p.NS), change, nanos(p.NoAntiNS), p.Bound)
+	row := func(name string, p whatif.Point, change, remark string) {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), nanos(p.NS), change, nanos(p.NoAntiNS), p.Bound, remark)
 	}
-	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t")
-	row("as it is", r.Base, "")
+	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
+	row("as it is", r.Base, "", "")
 	for _, p := range r.Points {
-		row(strings.Join(p.Settings, " "), p, fmt.Sprintf("%+.1f %%", 100*p.Change))
+		remark := ""
+		if p.TooMuch {
+			remark = "does not fit"
+		}
+		row(strings.Join(p.Settings, " "), p, changeText(p.Change), remark)
+		if p.Fitting != nil {
+			row("  what fits of it", *p.Fitting, changeText(p.Fitting.Change), "")
+		}
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	var notes []string
-	for _, p := range r.Points {
-		for _, n := range p.Notes {
+	note := func(list []string) {
+		for _, n := range list {
 			if !slices.Contains(notes, n) {
 				notes = append(notes, n)
 			}
+		}
+	}
+	for _, p := range r.Points {
+		note(p.Notes)
+		if p.Fitting != nil {
+			note(p.Fitting.Notes)
 		}
 	}
 	for _, n := range notes {
 		fmt.Fprintf(out, "note: %s\n", n)
 	}
 	if len(r.Points) > 2 {
-		best := r.Points[0]
-		for _, p := range r.Points {
-			if p.NS < best.NS {
-				best = p
+		best, of := r.Points[0], ""
+		for k, p := range r.Points {
+			what := ""
+			if p.Fitting != nil {
+				p, what = *p.Fitting, "what fits of "
+			}
+			if k == 0 || p.NS < best.NS {
+				best, of = p, what
 			}
 		}
-		fmt.Fprintf(out, "\nleast: %s with %s\n", nanos(best.NS), strings.Join(best.Settings, " "))
+		fmt.Fprintf(out, "\nleast: %s with %s%s\n", nanos(best.NS), of, strings.Join(best.Settings, " "))
 	}
 	return nil
 }
+
+func changeText(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
 
 // sweepCSV prints one row per point, a column per parameter.
 func sweepCSV(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) error {
@@ -167,7 +189,12 @@ func sweepCSV(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) err
 	for _, a := range assigned {
 		head = append(head, a.Name)
 	}
-	if err := w.Write(append(head, "latency_ns", "latency_no_antideps_ns", "change", "bound")); err != nil {
+	head = append(head, "latency_ns", "latency_no_antideps_ns", "change", "bound")
+	room := slices.ContainsFunc(assigned, func(a whatif.Assignment) bool { return a.Name == "buffers" })
+	if room {
+		head = append(head, "fits", "fitting_latency_ns", "fitting_change")
+	}
+	if err := w.Write(head); err != nil {
 		return err
 	}
 	for _, p := range r.Points {
@@ -177,6 +204,13 @@ func sweepCSV(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) err
 			row = append(row, v)
 		}
 		row = append(row, strconv.FormatUint(p.NS, 10), strconv.FormatUint(p.NoAntiNS, 10), strconv.FormatFloat(p.Change, 'f', 6, 64), p.Bound)
+		if room {
+			f := p
+			if p.Fitting != nil {
+				f = *p.Fitting
+			}
+			row = append(row, strconv.FormatBool(!p.TooMuch), strconv.FormatUint(f.NS, 10), strconv.FormatFloat(f.Change, 'f', 6, 64))
+		}
 		if err := w.Write(row); err != nil {
 			return err
 		}
