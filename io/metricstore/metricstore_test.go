@@ -239,13 +239,27 @@ func TestNestedAggregation(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, want)
 		}
 	}
-	// The sum of what is there: a Count that is itself a Sum of a module.
+	// A sum is added to what is there, which may be the Count of an average.
 	s := New()
-	s.Set(Key{"a::b", "m", Sum}, Int64(2))
-	s.Set(Key{"a::b", "m\xff", Sum}, Int64(3))
-	s.Set(Key{"a::b", "m\xfe", Sum}, Int64(4)) // both names become m\uFFFD
-	if got := text(t, s, Nested); !strings.Contains(got, `"b": 7`) {
+	s.Set(Key{"a::A", "m", Average}, Int64(2))
+	s.Set(Key{"a::Count", "m", Sum}, Int64(3))
+	if got := text(t, s, Nested); !strings.Contains(got, `"Count": 4`) {
 		t.Error(got)
+	}
+}
+
+// TestKeysAreUTF8: what a file cannot hold no key holds.
+func TestKeysAreUTF8(t *testing.T) {
+	s := New()
+	s.Set(Key{"a::b", "m\xff", Sum}, Int64(3))
+	s.Set(Key{"a::b", "m\xfe\xff", Sum}, Int64(4)) // the same key: m\uFFFD
+	s.Set(Key{"a::\xc3\xa9\xc3", "m", Sum}, Int64(5))
+	want := []Entry{{Key{"a::é\uFFFD", "m", Sum}, Int64(5)}, {Key{"a::b", "m\uFFFD", Sum}, Int64(4)}}
+	if d := cmp.Diff(want, s.Entries(), cmp.AllowUnexported(Value{})); d != "" {
+		t.Error(d)
+	}
+	if v, ok := s.Lookup(Key{"a::b", "m\xff", Sum}); !ok || v != Int64(4) {
+		t.Errorf("looked up by what was set: %v, %v", v, ok)
 	}
 }
 
@@ -288,6 +302,8 @@ func TestReadLayouts(t *testing.T) {
 		{"exponent", `{"m":{"a::b":1e3,"a::c":1E400,"a::d":-0}}`, []Entry{
 			{Key{"a::b", "m", None}, double(1000)}, {Key{"a::d", "m", None}, Int64(0)}}, []string{"m/a::c"}},
 		{"beyond 64 bits", `{"m":{"a::b":18446744073709551616}}`, []Entry{{Key{"a::b", "m", None}, double(1 << 63 * 2.0)}}, nil},
+		{"not UTF-8", "{\"m\xff\":{\"a::b\":1},\"m\xfe\":{\"a::b\":2,\"a::\xff\":3}}", []Entry{
+			{Key{"a::b", "m\uFFFD", None}, Uint64(2)}, {Key{"a::\uFFFD", "m\uFFFD", None}, Uint64(3)}}, nil},
 		{"escapes", `{"m\u0041\"":{"a::\n":1}}`, []Entry{{Key{"a::\n", `mA"`, None}, Uint64(1)}}, nil},
 		{"empty", `{}`, []Entry{}, nil},
 	} {

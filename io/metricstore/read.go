@@ -61,8 +61,8 @@ func (r *Report) skip(path []string) {
 //     both of the type, and the name is DefaultName;
 //   - a number at the top is an entry of DefaultName.
 //
-// Members that are no numbers (a real file carries a time stamp) are skipped
-// and reported.
+// Names that are not UTF-8 are made so, see Set; members that are no numbers
+// (a real file carries a time stamp) are skipped and reported.
 func (s *Store) Read(r io.Reader, opt ReadOptions) (Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {

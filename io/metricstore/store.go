@@ -30,7 +30,15 @@ func (k Key) compare(l Key) int {
 	)
 }
 
-// Store holds entries. Make one with New; it must not be copied.
+// valid makes the texts of a key UTF-8: a run of bytes that are none becomes
+// one U+FFFD, as files can hold nothing else.
+func (k Key) valid() Key {
+	k.Type, k.Name = strings.ToValidUTF8(k.Type, "\uFFFD"), strings.ToValidUTF8(k.Name, "\uFFFD")
+	return k
+}
+
+// Store holds entries, whose types and names are UTF-8: see Set. Make one with
+// New; it must not be copied.
 type Store struct {
 	mu sync.RWMutex
 	m  map[Key]Value
@@ -46,8 +54,10 @@ func (s *Store) Add(t MetricType, name string, v Value, agg Aggregation) {
 }
 
 // Set is Add for a metric of any type string, such as a front end's
-// "compiletime::…".
+// "compiletime::…". In types and names a run of bytes that are not UTF-8
+// becomes one U+FFFD, so keys that differ only in such bytes are one.
 func (s *Store) Set(k Key, v Value) {
+	k = k.valid()
 	s.mu.Lock()
 	s.m[k] = v
 	s.mu.Unlock()
@@ -60,6 +70,7 @@ func (s *Store) Get(t MetricType, name string, agg Aggregation) (Value, bool) {
 
 // Lookup returns the value of a key.
 func (s *Store) Lookup(k Key) (Value, bool) {
+	k = k.valid()
 	s.mu.RLock()
 	v, ok := s.m[k]
 	s.mu.RUnlock()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"perfsim/io/internal/atomicfile"
 )
@@ -47,8 +46,8 @@ func (s *Store) WriteJSON(w io.Writer, nested bool) error {
 }
 
 // Write writes the store as JSON in that layout, keys sorted bytewise, with a
-// line end at the end. Names that are not UTF-8 are made so. If a type such as
-// "a" is in the way of "a::b", an error says so and nothing is written.
+// line end at the end. If a type such as "a" is in the way of "a::b", an error
+// says so and nothing is written.
 func (s *Store) Write(w io.Writer, layout Layout) error {
 	var dst []byte
 	switch layout {
@@ -110,11 +109,11 @@ func (o *object) place(e Entry, nested bool) error {
 	conflict := func() error {
 		return fmt.Errorf("metric store: %q of %q cannot be written: its place is taken by a metric that is both a number and a group", e.Type, e.Name)
 	}
-	at, ok := o.child(valid(e.Name))
+	at, ok := o.child(e.Name)
 	if !ok {
 		return conflict()
 	}
-	last := valid(e.Type)
+	last := e.Type
 	if nested {
 		if group, rest, split := strings.Cut(last, "::"); split {
 			if at, ok = at.child(group); !ok {
@@ -222,21 +221,12 @@ func newline(dst []byte, depth int) []byte {
 	return dst
 }
 
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// appendString appends s as a JSON string: valid UTF-8, control characters,
-// quotes and backslashes escaped, everything else as it is.
+// appendString appends s, which is UTF-8, as a JSON string: control
+// characters, quotes and backslashes escaped, everything else as it is.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r) // U+FFFD for what is no rune
-			i += n
-			continue
-		}
-		switch {
+	for i := range len(s) {
+		switch c := s[i]; {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
 		case c == '\n':
@@ -255,7 +245,6 @@ func appendString(dst []byte, s string) []byte {
 		default:
 			dst = append(dst, c)
 		}
-		i++
 	}
 	return append(dst, '"')
 }
