@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"math"
 	"strings"
 
 	"perfsim/components"
@@ -355,8 +356,8 @@ func (p *parser) metadata(op components.OpID) bool {
 			if !ok {
 				return false
 			}
-			if v < 0 || v > 1<<31 {
-				return p.failAt(at, "%s=%d", key, v)
+			if v < 0 || v > math.MaxUint32 {
+				return p.failAt(at, "%s=%d is outside 32 bits", key, v)
 			}
 			if key == "source_line" {
 				t.SourceLine[op] = uint32(v)

@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,6 +35,7 @@ func TestBytes(t *testing.T) {
 		{"hexadecimal and rare escapes", entry(`, custom_call_target="\xfe\a\b\f\v\?\'"`), str(components.AttrCustomCallTarget), "\xfe\a\b\f\v?'", `custom_call_target="\376\007\010\014\013?'"`},
 		{"op_name", entry(", metadata={op_name=" + in + "}"), func(g *components.Graph) string { return g.Text(g.Ops.OpName[root(g)]) }, raw, `op_name="` + octal + `"`},
 		{"source_file", entry(", metadata={source_file=" + in + "}"), func(g *components.Graph) string { return g.Text(g.Ops.SourceFile[root(g)]) }, raw, `source_file="` + octal + `"`},
+		{"the largest line", entry(", metadata={source_line=4294967295}"), func(g *components.Graph) string { return fmt.Sprint(g.Ops.SourceLine[root(g)]) }, "4294967295", "source_line=4294967295"},
 		{"backend_config string", entry(", backend_config=" + in), str(components.AttrBackendConfig), raw, `backend_config="` + octal + `"`},
 		{"backend_config object", entry(", backend_config={\"a\":\"\xfe\"}"), str(components.AttrBackendConfig), "{\"a\":\"\xfe\"}", "backend_config={\"a\":\"\xfe\"}"},
 		{"async_execution_thread", entry(", async_execution_thread=" + in), str(components.AttrThread), raw, `async_execution_thread="` + octal + `"`},
