@@ -1,6 +1,8 @@
 package record
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -131,14 +133,20 @@ const maxProps = 4096
 
 // Read reads a file of records: an array of objects, or one object. Records
 // of failed runs, whose arguments are in a property "args", get their
-// arguments as properties. from names the file in errors.
+// arguments as properties. A run of bytes that are not UTF-8 is read as one
+// U+FFFD, and of a property that comes twice the last value stays, so that
+// what Append writes of the records reads as the same records. from names the
+// file in errors.
 func Read(from string, b []byte) ([]*Record, error) {
 	if len(b) > MaxFile {
 		return nil, fmt.Errorf("%s: larger than %d bytes", from, MaxFile)
 	}
-	if err := fastjson.ValidateBytes(b); err != nil {
+	// The parser does not hold its input to the grammar.
+	var any json.RawMessage
+	if err := json.Unmarshal(b, &any); err != nil {
 		return nil, fmt.Errorf("%s: no JSON: %s", from, short(err))
 	}
+	b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
 	var p fastjson.Parser
 	v, err := p.ParseBytes(b)
 	if err != nil {
@@ -154,21 +162,10 @@ func Read(from string, b []byte) ([]*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: entry %d is a JSON %s, not a record (an object)", from, i, it.Type())
 		}
-		n := o.Len()
-		if a := it.GetObject("args"); a != nil {
-			n += a.Len()
-		}
-		if n > maxProps {
+		r := &Record{}
+		if n := r.take(o, 0); n > maxProps {
 			return nil, fmt.Errorf("%s: entry %d has %d properties, more than %d", from, i, n, maxProps)
 		}
-		r := &Record{}
-		o.Visit(func(key []byte, v *fastjson.Value) {
-			if a := v.GetObject(); string(key) == "args" && a != nil {
-				a.Visit(func(key []byte, v *fastjson.Value) { r.Set(string(key), string(v.MarshalTo(nil))) })
-				return
-			}
-			r.Set(string(key), string(v.MarshalTo(nil)))
-		})
 		if len(r.Props) == 0 {
 			return nil, fmt.Errorf("%s: entry %d is empty", from, i)
 		}
@@ -183,6 +180,53 @@ func Read(from string, b []byte) ([]*Record, error) {
 		return nil, fmt.Errorf("%s: holds no record", from)
 	}
 	return out, nil
+}
+
+// take sets the members of o, those of a member "args" among them; it counts
+// them from n on and takes maxProps at most.
+func (r *Record) take(o *fastjson.Object, n int) int {
+	o.Visit(func(key []byte, v *fastjson.Value) {
+		if a := v.GetObject(); a != nil && string(key) == "args" {
+			n = r.take(a, n)
+		} else if n++; n <= maxProps {
+			r.Set(name(key), string(appendValue(nil, v)))
+		}
+	})
+	return n
+}
+
+// name returns a key as the writer writes it.
+func name(key []byte) string { return strings.ReplaceAll(string(key), "\x00", "\uFFFD") }
+
+// appendValue appends compact JSON text. The parser's own writer escapes
+// strings as Go does, which JSON does not know.
+func appendValue(dst []byte, v *fastjson.Value) []byte {
+	switch v.Type() {
+	case fastjson.TypeObject:
+		dst = append(dst, '{')
+		first := true
+		v.GetObject().Visit(func(key []byte, v *fastjson.Value) {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(format.AppendJSONString(dst, key), ':')
+			dst = appendValue(dst, v)
+		})
+		return append(dst, '}')
+	case fastjson.TypeArray:
+		dst = append(dst, '[')
+		for i, e := range v.GetArray() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(dst, e)
+		}
+		return append(dst, ']')
+	case fastjson.TypeString:
+		return format.AppendJSONString(dst, v.GetStringBytes())
+	}
+	return v.MarshalTo(dst)
 }
 
 // short keeps a parser's complaint to one line of sensible length.

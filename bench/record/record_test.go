@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -260,6 +261,37 @@ func TestReadWhatIsWritten(t *testing.T) {
 	}
 }
 
+func TestReadOddTexts(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"{\"model\":\"\\u0001\\u007f\\t\\/\"}", `model="\u0001` + "\x7f" + `\t/"`},
+		{"{\"model\":\"a\xff\xfeb\",\"m\xff\":1,\"m\xfe\":2}", `model="a` + "\uFFFD" + `b" m` + "\uFFFD=2"},
+		{`{"model":"\u0000","\u0000":1}`, "model=\"\uFFFD\" \uFFFD=1"},
+		{`{"model":{"\"":[1e3,"\u000b",null,true,{}]}}`, `model={"\"":[1e3,"\u000b",null,true,{}]}`},
+		{`{"args":{"args":{"model":1},"b":2},"model":3}`, `model=3 b=2`},
+		{`{"model":1,"args":null}`, `model=1 args=null`},
+	} {
+		rs, err := Read("x", []byte(c.in))
+		if err != nil {
+			t.Errorf("%q: %v", c.in, err)
+			continue
+		}
+		var props []string
+		for _, p := range rs[0].Props {
+			props = append(props, p.Name+"="+p.JSON)
+		}
+		if got := strings.Join(props, " "); got != c.want {
+			t.Errorf("%q: %s, want %s", c.in, got, c.want)
+		}
+		if _, err := Read("x", Append(nil, rs)); err != nil {
+			t.Errorf("%q is not read again: %v", c.in, err)
+		}
+	}
+	many := `{"model":1,"args":{` + strings.Repeat(`"a":1,`, maxProps-1) + `"b":2}}`
+	if _, err := Read("x", []byte(many)); err == nil || !strings.Contains(err.Error(), "entry 0 has 4097 properties, more than 4096") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestReadFailedRunsAndBadFiles(t *testing.T) {
 	rs, err := Read("x", []byte(`[{"args": {"model": "bert", "microbatch": 4}, "samples_per_sec": 0.0, "error": "no device"}]`))
 	if err != nil {
@@ -271,7 +303,8 @@ func TestReadFailedRunsAndBadFiles(t *testing.T) {
 	if s := Compare([]Named{{"x", rs}}).Text(); !strings.Contains(s, "the run failed: no device") {
 		t.Errorf("the failure is not told:\n%s", s)
 	}
-	for in, want := range map[string]string{"": "no JSON", "[": "no JSON", "[]": "no record", "[1]": "entry 0", "{}": "empty", `{"a":1}`: "no benchmark record", "[{\"model\":1}] x": "no JSON"} {
+	for in, want := range map[string]string{"": "no JSON", "[": "no JSON", "[]": "no record", "[1]": "entry 0", "{}": "empty", `{"a":1}`: "no benchmark record", "[{\"model\":1}] x": "no JSON",
+		strings.Repeat(`[`, 1<<20): "no JSON", strings.Repeat(`[`, 1<<10) + strings.Repeat(`]`, 1<<10): "no JSON", `[{"model":01}]`: "no JSON"} {
 		if _, err := Read("f.json", []byte(in)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "f.json") {
 			t.Errorf("%q: error %v does not say %q and the file", in, err, want)
 		}
@@ -319,9 +352,13 @@ func FuzzRead(f *testing.F) {
 		}
 		c := Compare([]Named{{"f", rs}, {"g", rs}})
 		_, _ = c.Text(), c.SVG("samples_per_sec")
-		again, err := Read("g", Append(nil, rs))
+		text := Append(nil, rs)
+		again, err := Read("g", text)
 		if err != nil || len(again) != len(rs) {
-			t.Fatalf("what was read is not read again: %v", err)
+			t.Fatalf("what was read is not read again: %v\n%s", err, text)
+		}
+		if s := Append(nil, again); !bytes.Equal(s, text) {
+			t.Fatalf("what was read is read as something else:\n%s\n%s", s, text)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -303,6 +304,18 @@ func checkTrace(r *rapid.T, x *Report, a, b *Side) {
 	var again bytes.Buffer
 	if err := x.WriteTrace(ctx, &again, a, b); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
 		r.Fatalf("a second trace differs, %v", err)
+	}
+}
+
+// TestTraceOfOddNames: names may hold any bytes, JSON may not.
+func TestTraceOfOddNames(t *testing.T) {
+	a := Measured(module(t, []row{{"a\x01\"\x7f\xff", "CO\x02PY", dve, 0, 10, 1, 0, nil, 0}}))
+	var out bytes.Buffer
+	if err := Compare(a, a, Options{}).WriteTrace(ctx, &out, a, a); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"CO\u0002PY"`; !json.Valid(out.Bytes()) || !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), want) {
+		t.Errorf("no JSON with %s:\n%q", want, out.String())
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/valyala/fastjson"
+	"perfsim/io/format"
 )
 
 // WriteTrace writes both timelines as one trace in the format of
@@ -61,11 +61,10 @@ func (r *Report) WriteTrace(ctx context.Context, out io.Writer, a, b *Side) erro
 }
 
 type traceWriter struct {
-	w     *bufio.Writer
-	buf   []byte
-	some  bool
-	err   error
-	quote fastjson.Arena
+	w    *bufio.Writer
+	buf  []byte
+	some bool
+	err  error
 }
 
 func (w *traceWriter) raw(s string) {
@@ -84,18 +83,12 @@ func (w *traceWriter) event(b []byte) {
 	}
 }
 
-// string appends s as a JSON string.
-func (w *traceWriter) string(b []byte, s string) []byte {
-	w.quote.Reset()
-	return w.quote.NewString(s).MarshalTo(b)
-}
-
 func (w *traceWriter) name(kind, name string, pid, tid int) {
 	b := append(w.buf[:0], `{"name":"`...)
 	b = append(append(b, kind...), `","ph":"M","pid":`...)
 	b = strconv.AppendInt(b, int64(pid), 10)
 	b = strconv.AppendInt(append(b, `,"tid":`...), int64(tid), 10)
-	b = append(w.string(append(b, `,"args":{"name":`...), name), "}}"...)
+	b = append(format.AppendJSONString(append(b, `,"args":{"name":`...), name), "}}"...)
 	w.buf = b
 	w.event(b)
 }
@@ -151,12 +144,12 @@ func (w *traceWriter) side(ctx context.Context, s *Side, pid int, name string, o
 const maxThreads = 64
 
 func (w *traceWriter) slice(s *Side, i, pid, tid int, origin float64, delta func(i int) (float64, bool)) {
-	b := w.string(append(w.buf[:0], `{"name":`...), opcode(s, i))
+	b := format.AppendJSONString(append(w.buf[:0], `{"name":`...), opcode(s, i))
 	b = appendMicro(append(b, `,"ph":"X","ts":`...), s.Start[i]-origin)
 	b = appendMicro(append(b, `,"dur":`...), s.End[i]-s.Start[i])
 	b = strconv.AppendInt(append(b, `,"pid":`...), int64(pid), 10)
 	b = strconv.AppendInt(append(b, `,"tid":`...), int64(tid), 10)
-	b = w.string(append(b, `,"args":{"instruction":`...), s.instr(i))
+	b = format.AppendJSONString(append(b, `,"args":{"instruction":`...), s.instr(i))
 	if d, ok := delta(i); ok {
 		b = strconv.AppendFloat(append(b, `,"b_minus_a_ns":`...), d, 'f', 0, 64)
 	}
