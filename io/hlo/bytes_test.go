@@ -108,3 +108,21 @@ func TestWriteBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownOpcodes: a proto may have any string as an opcode; text has a word
+// that is no opcode.
+func TestUnknownOpcodes(t *testing.T) {
+	for _, c := range [][2]string{
+		{"", "unknown"}, {"new-opcode", "new-opcode"}, {"paramete\x90", "paramete_"}, {"dot-start", "dot-start_"}, {"add", "add_"}, {"a(b", "a_b"}, {"pa ram", "pa_ram"},
+	} {
+		g := components.NewGraph("m")
+		g.Entry = g.BeginComputation("e")
+		op := g.AddOp(components.OpUnknown, "a", g.Array(components.ElemF32))
+		g.SetAttrStr(op, components.AttrOpcode, c[0])
+		g.EndComputation(op)
+		back := one(t, string(AppendText(nil, g)))
+		if got := back.AttrStr(0, components.AttrOpcode); back.Ops.Kind[0] != components.OpUnknown || got != c[1] {
+			t.Errorf("opcode %q comes back as %v %q, want %q", c[0], back.Ops.Kind[0], got, c[1])
+		}
+	}
+}

@@ -132,14 +132,18 @@ func FuzzReadProto(f *testing.F) {
 	})
 }
 
-// renameLike gives the module, the computations and the operators of g the
-// names they have in like.
+// renameLike gives the module, the computations, the operators and the opcodes
+// nobody knows of g the names they have in like.
 func renameLike(g, like *components.Graph) {
 	g.Name = g.Str(like.Text(like.Name))
 	for c := range g.Comps.Name {
 		g.Comps.Name[c] = g.Str(like.CompText(components.CompID(c)))
 	}
 	for op := range g.Ops.Name {
-		g.Ops.Name[op] = g.Str(like.OpText(components.OpID(op)))
+		id := components.OpID(op)
+		g.Ops.Name[op] = g.Str(like.OpText(id))
+		if g.Ops.Kind[op] == components.OpUnknown {
+			g.SetAttrStr(id, components.AttrOpcode, like.AttrStr(id, components.AttrOpcode))
+		}
 	}
 }

@@ -221,7 +221,7 @@ func (w *writer) op(dst []byte, op components.OpID) []byte {
 	dst = append(w.opName(dst, op), " = "...)
 	dst = append(g.AppendShape(dst, g.Ops.Shape[op]), ' ')
 	if kind == components.OpUnknown {
-		dst = append(dst, unique(g.AttrStr(op, components.AttrOpcode), "unknown", map[string]bool{})...)
+		dst = append(dst, unknownOpcode(g.AttrStr(op, components.AttrOpcode))...)
 	} else {
 		dst = append(dst, kind.String()...)
 	}
@@ -261,6 +261,19 @@ func (w *writer) op(dst []byte, op components.OpID) []byte {
 		return true
 	})
 	return w.metadata(dst, op)
+}
+
+// unknownOpcode returns a word that reads back as an opcode nobody knows: a
+// proto may have any string there, "dot-start" too, which is sugar in text.
+func unknownOpcode(word string) string {
+	if word == "" {
+		return "unknown"
+	}
+	word = wordOf(word)
+	if _, _, known := parseOpcode(word); known {
+		word += "_"
+	}
+	return word
 }
 
 // constant writes the value of a constant.
