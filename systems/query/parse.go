@@ -50,7 +50,7 @@ func (e *SyntaxError) Error() string {
 	lead := ""
 	if at > around {
 		cut := at - around
-		for cut < len(text) && !utf8.RuneStart(text[cut]) {
+		for cut < at && !utf8.RuneStart(text[cut]) {
 			cut++
 		}
 		text, at, lead = text[cut:], at-cut, "…"
@@ -63,7 +63,7 @@ func (e *SyntaxError) Error() string {
 		text = text[:end] + "…"
 	}
 	pad := strings.Repeat(" ", utf8.RuneCountInString(lead)+utf8.RuneCountInString(text[:min(at, len(text))]))
-	return fmt.Sprintf("query: %s\n  %s%s\n  %s^", e.Msg, lead, text, pad)
+	return fmt.Sprintf("query: %s\n  %s%s\n  %s^", e.Msg, lead, strings.ToValidUTF8(text, "\uFFFD"), pad)
 }
 
 type parser struct {
@@ -72,11 +72,19 @@ type parser struct {
 	depth int
 }
 
+// parse makes a tree of an expression, which must be UTF-8; a name that is not
+// is found by ~ and a pattern.
 func parse(text string) (node, error) {
 	if len(text) > maxLength {
 		return nil, fmt.Errorf("query: longer than %d bytes", maxLength)
 	}
 	p := &parser{text: text}
+	if !utf8.ValidString(text) {
+		for r, n := utf8.DecodeRuneInString(text); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRuneInString(text[p.pos:]) {
+			p.pos += n
+		}
+		return nil, p.fail("the bytes here are not UTF-8")
+	}
 	n, err := p.or()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"perfsim/components"
 	"perfsim/components/machine"
@@ -222,9 +223,15 @@ func TestErrorsShowThePlace(t *testing.T) {
 		{"from.kind=flow", "belongs to the edge"},
 		{`name="x`, "closing"},
 		{strings.Repeat("(", 1000), "nested"},
+		{strings.Repeat("\x9f", 48) + "=", "query: the bytes here are not UTF-8\n  \uFFFD…\n  ^"},
+		{"opcode=é�\xe2\x82", "query: the bytes here are not UTF-8\n  opcode=é��\n           ^"},
+		{"name=" + strings.Repeat("é", 30) + " x", "…" + strings.Repeat("é", 19) + " x\n" + strings.Repeat(" ", 2+1+20) + "^"},
 		{strings.Repeat("!", 1000) + "critical", "nested"},
 	} {
 		_, err := Compile(c.text, false)
+		if err != nil && !utf8.ValidString(err.Error()) {
+			t.Errorf("%.20q: error %q", c.text, err)
+		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.20s: error %v, want one with %q", c.text, err, c.want)
 		} else if !strings.Contains(err.Error(), "^") {
@@ -248,8 +255,8 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		q, err := Compile(s, false)
 		if err != nil {
-			if err.Error() == "" {
-				t.Fatal("an error without text")
+			if s := err.Error(); s == "" || !utf8.ValidString(s) {
+				t.Fatalf("error %q", s)
 			}
 			return
 		}
