@@ -173,7 +173,7 @@ func (t *traceReader) complete(v *fastjson.Value, off int64) error {
 		}
 		if eng, ok := strings.CutPrefix(string(d.GetStringBytes("engine")), "Engine"); ok {
 			if n, err := strconv.Atoi(eng); err == nil && n >= 0 {
-				dep.engine = n
+				dep.engine = min(n, math.MaxUint16) // a lane that no trace has
 			}
 		}
 		e.deps = append(e.deps, dep)
@@ -193,7 +193,7 @@ func number(v *fastjson.Value, key string, most uint64) (uint64, error) {
 	}
 	n, err := x.Uint64()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %s is not a whole number from 0 on", key, x.MarshalTo(nil))
+		return 0, fmt.Errorf("%s: %.60s is not a whole number from 0 on", key, x.MarshalTo(nil))
 	}
 	if n > most {
 		return 0, fmt.Errorf("%s is %d, more than %d", key, n, most)

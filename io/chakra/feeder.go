@@ -77,7 +77,7 @@ func number(v *fastjson.Value, key string, required bool) (uint64, error) {
 	}
 	n, err := x.Uint64()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %s is not a whole number from 0 on", key, x.MarshalTo(nil))
+		return 0, fmt.Errorf("%s: %.60s is not a whole number from 0 on", key, x.MarshalTo(nil))
 	}
 	return n, nil
 }
@@ -94,7 +94,7 @@ func idList(v *fastjson.Value, key string, to []uint64) ([]uint64, error) {
 	for _, e := range list {
 		id, err := e.Uint64()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s is not a node's id", key, e.MarshalTo(nil))
+			return nil, fmt.Errorf("%s: %.60s is not a node's id", key, e.MarshalTo(nil))
 		}
 		to = append(to, id)
 	}

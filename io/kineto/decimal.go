@@ -5,6 +5,10 @@ import (
 	"strconv"
 )
 
+// maxTime bounds times, in ns: beyond 2116 as Unix time, and small enough that
+// an end, which is a start and at most math.MaxInt64/4, fits.
+const maxTime = math.MaxInt64 / 2
+
 // nanoseconds returns a decimal number of microseconds in ns, exact for as
 // many as three decimals and rounded beyond, and whether it is a number that
 // fits.
@@ -14,7 +18,7 @@ func nanoseconds(text []byte) (ns int64, ok bool) {
 		i, negative = 1, true
 	}
 	digits := 0
-	const most = math.MaxInt64/1000 - 1 // leaves room for the decimals
+	const most = maxTime/1000 - 1 // leaves room for the decimals
 	for ; i < len(text) && '0' <= text[i] && text[i] <= '9'; i++ {
 		if ns > most/10 {
 			return 0, false
@@ -43,7 +47,7 @@ func nanoseconds(text []byte) (ns int64, ok bool) {
 	if i < len(text) { // an exponent, or no number at all
 		f, err := strconv.ParseFloat(string(text), 64)
 		f = math.Round(f * 1000)
-		if err != nil || !(math.Abs(f) < math.MaxInt64/2) {
+		if err != nil || !(math.Abs(f) < maxTime) {
 			return 0, false
 		}
 		return int64(f), true

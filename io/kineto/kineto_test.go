@@ -213,7 +213,7 @@ func TestNanoseconds(t *testing.T) {
 		{"0", 0, true}, {"12", 12000, true}, {"1712867402348289.123", 1712867402348289123, true}, {"1.5", 1500, true}, {"0.0004", 0, true},
 		{"0.0005", 1, true}, {"0.9999", 1000, true}, {"-2.25", -2250, true}, {".5", 500, true}, {"1e3", 1000000, true}, {"1.5E-3", 2, true},
 		{"", 0, false}, {"-", 0, false}, {"nan", 0, false}, {"NaN", 0, false}, {"Infinity", 0, false}, {"1e400", 0, false}, {"12x", 0, false},
-		{"9223372036854774", 9223372036854774000, true}, {"9223372036854776", 0, false}, {"99999999999999999999", 0, false},
+		{"4611686018427386", 4611686018427386000, true}, {"4611686018427387", 0, false}, {"4.7e15", 0, false}, {"-4.7e15", 0, false}, {"99999999999999999999", 0, false},
 	} {
 		if got, ok := nanoseconds([]byte(c.in)); ok != c.ok || ok && got != c.want {
 			t.Errorf("%q: %d %v, want %d %v", c.in, got, ok, c.want, c.ok)

@@ -221,7 +221,7 @@ func (r *reading) documented(obj *fastjson.Object) (err error) {
 // lossless reads our own layout, strictly.
 func (r *reading) lossless(obj *fastjson.Object) error {
 	if v := obj.Get(losslessMark); v.Type() != fastjson.TypeNumber || numberText(v) != "1" {
-		return fmt.Errorf("version %s of our layout is not known", v)
+		return fmt.Errorf("version %.60s of our layout is not known", v)
 	}
 	entries := obj.Get("entries")
 	if entries == nil || entries.Type() != fastjson.TypeArray {
@@ -262,7 +262,7 @@ func losslessEntry(v *fastjson.Value) (e Entry, err error) {
 	}
 	var ok bool
 	if e.Aggregation, ok = ParseAggregation(agg); !ok {
-		return e, fmt.Errorf("unknown aggregation %q", agg)
+		return e, fmt.Errorf("unknown aggregation %.60q", agg)
 	}
 	val := v.Get("value")
 	if val == nil || val.Type() != fastjson.TypeNumber {
@@ -277,7 +277,7 @@ func losslessEntry(v *fastjson.Value) (e Entry, err error) {
 		e.Value, ok = n.as(kind)
 	}
 	if !ok {
-		return e, fmt.Errorf("%s is no %s", val, kind)
+		return e, fmt.Errorf("%.60s is no %.60s", val, kind)
 	}
 	return e, nil
 }

@@ -1,5 +1,10 @@
 package netlist
 
+import (
+	"math"
+	"math/bits"
+)
+
 // Pos is a place in the file, from 1.
 type Pos struct{ Line, Col int }
 
@@ -36,9 +41,25 @@ type Shape struct {
 	MBlock, UBlock Size
 }
 
-// Tiles is the number of tiles of one core's part.
+// Tiles is the number of tiles of one core's part, math.MaxInt64 where it is
+// more.
 func (s Shape) Tiles() int64 {
-	return int64(s.T) * int64(s.MBlock.R) * int64(s.MBlock.C) * int64(s.UBlock.R) * int64(s.UBlock.C)
+	return product(int64(s.T), int64(s.MBlock.R), int64(s.MBlock.C), int64(s.UBlock.R), int64(s.UBlock.C))
+}
+
+// product multiplies numbers from 0 on; it stops at math.MaxInt64.
+func product(list ...int64) int64 {
+	n := uint64(1)
+	for _, x := range list {
+		if x == 0 {
+			return 0
+		}
+		high, low := bits.Mul64(n, uint64(x))
+		if n = low; high > 0 || low > math.MaxInt64 {
+			n = math.MaxInt64
+		}
+	}
+	return int64(n)
 }
 
 // Addr is one buffer of a queue.
@@ -64,13 +85,18 @@ type Queue struct {
 }
 
 // BufferBytes is the size of one of the queue's buffers: a header and, for
-// each entry, its tiles. ok is false for an unknown format.
+// each entry, its tiles. ok is false for an unknown format and for more than
+// maxBuffer.
 func (q *Queue) BufferBytes() (int64, bool) {
 	t, ok := TileBytes(q.Format)
 	if !ok {
 		return 0, false
 	}
-	return queueHeader + int64(q.Entries)*q.Shape.Tiles()*t, true
+	n := product(int64(q.Entries), q.Shape.Tiles(), t)
+	if n > maxBuffer {
+		return 0, false
+	}
+	return queueHeader + n, true
 }
 
 // queueHeader holds the read and write pointers of a queue. Neighbouring

@@ -20,6 +20,8 @@ const (
 	maxDepth    = 64
 	maxProblems = 1000
 	maxSide     = 1 << 20 // grid sizes and block counts
+	maxBuffer   = 1 << 40 // bytes of a queue's buffer: no device has as much
+	addrBits    = 56      // of an address, so that no buffer ends beyond 64
 )
 
 // ReadFile reads a netlist, compressed with gzip or plain.
@@ -355,7 +357,7 @@ func (w *walker) addrs(v *yaml.Node, what string, dram bool) []Addr {
 	var out []Addr
 	w.items(v, what, func(_ int, e *yaml.Node) {
 		if e.Kind == yaml.ScalarNode && !dram {
-			if x, err := strconv.ParseUint(e.Value, 0, 64); err == nil {
+			if x, err := strconv.ParseUint(e.Value, 0, addrBits); err == nil {
 				out = append(out, Addr{Addr: x})
 			} else {
 				w.problem(e, "%s: %q is not an address", what, e.Value)
@@ -372,7 +374,7 @@ func (w *walker) addrs(v *yaml.Node, what string, dram bool) []Addr {
 				a.Channel, good = w.integer(x, what, 0, 1<<16)
 				ok = ok && good
 			case 1:
-				u, err := strconv.ParseUint(x.Value, 0, 64)
+				u, err := strconv.ParseUint(x.Value, 0, addrBits)
 				if err != nil {
 					w.problem(x, "%s: %q is not an address", what, x.Value)
 					ok = false
@@ -565,6 +567,11 @@ func (w *walker) check() {
 		if q.Input != "" && q.Input != "HOST" && !ops[q.Input] {
 			if _, ok := n.queue[q.Input]; !ok {
 				add(q.Pos, "queue %s is fed by %s, which is not an op", q.Name, q.Input)
+			}
+		}
+		if _, known := TileBytes(q.Format); known {
+			if _, ok := q.BufferBytes(); !ok {
+				add(q.Pos, "a buffer of queue %s has more than %d bytes", q.Name, maxBuffer)
 			}
 		}
 		if q.Loc == "dram" && len(q.Buffers) != q.Grid.Cells() && q.Alias == "" {

@@ -2,6 +2,7 @@ package netlist
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,40 @@ func TestAliasBombs(t *testing.T) {
 	}
 }
 
+// Sizes multiply; what no device has is a problem of its queue, not a number
+// that went round.
+func TestLargeSizes(t *testing.T) {
+	const most = 1 << 20
+	if n := (Shape{most, Size{most, most}, Size{most, 1}}).Tiles(); n != math.MaxInt64 {
+		t.Errorf("%d tiles", n)
+	}
+	if n := (Shape{most, Size{most, most}, Size{0, 1}}).Tiles(); n != 0 {
+		t.Errorf("%d tiles of none", n)
+	}
+	n, err := Read(strings.NewReader(`graphs: {}
+queues:
+  a: {t: 1048576, mblock: [1048576, 1048576], df: Float16}
+  b: {t: 1, mblock: [1024, 1], entries: 1024, df: Float32, dram: [[0, 0x100000000000000], [0, 0xffffffffffffff]]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range n.Problems {
+		got = append(got, p.Text)
+	}
+	want := `dram of queue b: "0x100000000000000" is not an address; a buffer of queue a has more than 1099511627776 bytes`
+	if s := strings.Join(got, "; "); s != want {
+		t.Errorf("problems %s\nwant %s", s, want)
+	}
+	if b, ok := n.Queues[0].BufferBytes(); ok {
+		t.Errorf("a has %d bytes", b)
+	}
+	if b, ok := n.Queues[1].BufferBytes(); !ok || b != 32+1024*1024*4128 {
+		t.Errorf("b has %d bytes", b)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	big := "graphs: {}\n" + strings.Repeat("# a comment that goes on\n", maxBytes/25+10)
 	if _, err := Read(strings.NewReader(big)); err == nil || !strings.Contains(err.Error(), "more than") {
@@ -208,7 +243,9 @@ func FuzzRead(f *testing.F) {
 		}
 		n.Executed()
 		for i := range n.Queues {
-			n.Queues[i].BufferBytes()
+			if b, _ := n.Queues[i].BufferBytes(); b < 0 {
+				t.Fatalf("a buffer of %d bytes", b)
+			}
 		}
 	})
 }

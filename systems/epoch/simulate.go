@@ -278,7 +278,7 @@ func (b *simBuilder) transfer(q *netlist.Queue, kind string, whole bool) []compo
 	if !ok {
 		return nil
 	}
-	bytes := float64(q.Shape.Tiles() * tile)
+	bytes := float64(q.Shape.Tiles()) * float64(tile)
 	if whole {
 		bytes *= float64(max(q.Entries, 1))
 	}

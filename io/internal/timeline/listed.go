@@ -3,6 +3,7 @@ package timeline
 import (
 	"container/heap"
 	"fmt"
+	"math"
 
 	"perfsim/components"
 )
@@ -54,7 +55,7 @@ func (b *Builder) Listed() (*components.Module, error) {
 		if g := b.Rows[i].Guess; g > 0 {
 			dur = g
 		}
-		heap.Push(&running, ending{now + dur, i})
+		heap.Push(&running, ending{now + min(dur, math.MaxUint64-now), i})
 	}
 	for i := range n {
 		if waits[i] == 0 {
