@@ -24,8 +24,12 @@ type Assignment struct {
 	Values []Setting
 }
 
-// maxPoints bounds a sweep.
-const maxPoints = 10_000
+// maxPoints bounds a sweep, maxNumber a value: sums and differences of such
+// values are numbers too.
+const (
+	maxPoints = 10_000
+	maxNumber = 1e300
+)
 
 // Parse reads NAME=VALUE. VALUE is a number (with a unit where the parameter
 // has one: 1.4GHz, 2us), a factor (1.2x), a change (+10%, -20%), a word
@@ -38,13 +42,14 @@ func Parse(s string) (Assignment, error) {
 		return Assignment{}, fmt.Errorf("%q is not an assignment NAME=VALUE", s)
 	}
 	a := Assignment{Name: name}
+	plain := strings.Split(value, ",")
 	if name == "drop" {
 		for _, v := range splitWords(value) {
 			a.Values = append(a.Values, Setting{Name: name, Text: v})
 		}
-		return a, nil
+		plain = nil
 	}
-	for _, v := range strings.Split(value, ",") {
+	for _, v := range plain {
 		v = strings.TrimSpace(v)
 		if lo, hi, isRange := strings.Cut(v, ".."); isRange {
 			list, err := expand(name, lo, hi)
@@ -61,7 +66,7 @@ func Parse(s string) (Assignment, error) {
 		a.Values = append(a.Values, x)
 	}
 	if len(a.Values) > maxPoints {
-		return Assignment{}, fmt.Errorf("%s: %d values, more than %d", s, len(a.Values), maxPoints)
+		return Assignment{}, fmt.Errorf("%.60s: %d values, more than %d", s, len(a.Values), maxPoints)
 	}
 	return a, nil
 }
@@ -122,14 +127,18 @@ func number(v string) (float64, error) {
 		}
 	}
 	f, err := strconv.ParseFloat(low, 64)
-	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.ContainsAny(low, "xp_") {
+	if f *= scale; err != nil || !(math.Abs(f) <= maxNumber) || strings.ContainsAny(low, "xp_") {
 		return 0, fmt.Errorf("%q is not a number", v)
 	}
-	return f * scale, nil
+	return f, nil
 }
 
-// evenSteps is how many values a range without a step has.
-const evenSteps = 5
+// evenSteps is how many values a range without a step has; endSlack, in steps,
+// is how far the last may miss the end by rounding.
+const (
+	evenSteps = 5
+	endSlack  = 1e-9
+)
 
 // expand makes the values of a range. Both ends are of one kind: numbers,
 // factors or changes.
@@ -140,11 +149,12 @@ func expand(name, lo, hi string) ([]Setting, error) {
 	} else if h, f, ok := strings.Cut(hi, "*"); ok {
 		hi, factor = h, f
 	}
+	hi, step, factor = strings.TrimSpace(hi), strings.TrimSpace(step), strings.TrimSpace(factor)
 	a, err := setting(name, strings.TrimSpace(lo))
 	if err != nil {
 		return nil, err
 	}
-	b, err := setting(name, strings.TrimSpace(hi))
+	b, err := setting(name, hi)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +174,7 @@ func expand(name, lo, hi string) ([]Setting, error) {
 	var values []float64
 	switch {
 	case step != "":
-		s, err := setting(name, strings.TrimSpace(step))
+		s, err := setting(name, step)
 		d := s.Value
 		if strings.HasSuffix(step, "%") {
 			d--
@@ -172,20 +182,18 @@ func expand(name, lo, hi string) ([]Setting, error) {
 		if err != nil || !s.Number || !(d > 0) || (b.Value-a.Value)/d > maxPoints {
 			return nil, fmt.Errorf("%q is not a step above 0 that fits", step)
 		}
-		for k := 0; ; k++ {
-			v := a.Value + float64(k)*d
-			if v > b.Value*(1+1e-12) {
-				break
-			}
-			values = append(values, v)
+		for k := range 1 + int((b.Value-a.Value)/d+endSlack) {
+			values = append(values, a.Value+float64(k)*d)
 		}
 	case factor != "":
-		f, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(factor), "x"), 64)
-		if err != nil || !(f > 1) || !(a.Value > 0) || math.Log(b.Value/a.Value)/math.Log(f) > maxPoints {
+		f, err := strconv.ParseFloat(strings.TrimSuffix(factor, "x"), 64)
+		if err != nil || !(f > 1) || !(a.Value > 0) || !(math.Log(b.Value/a.Value)/math.Log(f) <= maxPoints) {
 			return nil, fmt.Errorf("%q is not a factor above 1 that fits", factor)
 		}
-		for v := a.Value; v <= b.Value*(1+1e-12); v *= f {
+		v := a.Value
+		for range 1 + int(math.Log(b.Value/a.Value)/math.Log(f)+endSlack) {
 			values = append(values, v)
+			v *= f
 		}
 	default:
 		for k := range evenSteps {
