@@ -72,10 +72,11 @@ func (b *builder) unswap() {
 }
 
 // splitSessions finds sessions that were appended without a header: on a
-// lane, the launch counter and the time both step back.
+// lane, the launch counter and the time both step back, or all of a part of
+// the file lies before, or repeats, the part above it.
 func (b *builder) splitSessions() {
 	l := b.log
-	if len(l.Runs) < 2 {
+	if len(l.Time) == 0 {
 		return
 	}
 	type state struct {
@@ -118,11 +119,18 @@ func (b *builder) splitSessions() {
 		s.high = max(s.high, v)
 		s.time = max(s.time, t)
 	}
+	why := "launch numbers and times both step back: a later session was appended without a header"
 	if len(cuts) == 0 || !b.launchesRepeat(cuts) {
-		return
+		var repeats bool
+		if cuts, repeats = b.blocks(); len(cuts) == 0 {
+			return
+		}
+		why = "every launch starts again at an earlier time: a later session was appended without a header"
+		if repeats {
+			why = "what lies above is there again, to the cycle: the file holds a session more than once"
+		}
 	}
-	l.Diags.Add(DiagHeaderRepeated, uint64(len(cuts)), l.LineOfRow(cuts[0]),
-		"launch numbers and times both step back: a later session was appended without a header")
+	l.Diags.Add(DiagHeaderRepeated, uint64(len(cuts)), l.LineOfRow(cuts[0]), why)
 	for k, from := range cuts {
 		to := uint32(len(l.Run))
 		if k+1 < len(cuts) {
@@ -149,6 +157,100 @@ func (b *builder) splitSessions() {
 			l.Run[i] = m
 		}
 	}
+}
+
+// blocks cuts the file where a lane comes back, behind rows of others, with a
+// time below or at its first. The cuts stand if at each of them all lanes on
+// both sides agree: the later part ends before the earlier one starts and
+// numbered launches are there twice (the counter was reset), or it starts at
+// the same cycles (the session is there twice). Rows in another order do
+// neither.
+func (b *builder) blocks() (cuts []uint32, repeats bool) {
+	l := b.log
+	// A part of the file and what its lanes say of it and the part before.
+	type partInfo struct {
+		from        uint32
+		below, same bool
+		shared      int
+		cut         bool // begun without a header
+	}
+	type laneInfo struct {
+		part   int    // 1 + number of the lane's latest part, 0 for none
+		def    uint32 // of its first row there
+		first  uint64 // time of that row
+		lo, hi uint64
+		prev   struct { // the same of the part before
+			there     bool
+			def       uint32
+			first, lo uint64
+		}
+	}
+	lanes := make([]laneInfo, len(l.Lanes))
+	parts := []partInfo{{}}
+	settle := func(s *laneInfo) {
+		if !s.prev.there {
+			return
+		}
+		s.prev.there = false
+		p := &parts[s.part-1]
+		p.shared++
+		p.below = p.below && s.hi < s.prev.lo && s.prev.lo-s.hi < halfRange
+		p.same = p.same && s.first == s.prev.first && s.def == s.prev.def
+	}
+	session, prevLane := l.Runs[l.Run[0]].Session, uint32(1<<32-1)
+	for i, run := range l.Run {
+		if cur := l.Runs[run].Session; cur != session {
+			for k := range lanes {
+				settle(&lanes[k])
+			}
+			clear(lanes)
+			session, prevLane = cur, 1<<32-1
+			parts = append(parts, partInfo{from: uint32(i)})
+		}
+		lane, t := b.lane[i], l.Time[i]
+		s := &lanes[lane]
+		if s.part == len(parts) && lane != prevLane && (t < s.lo || t == s.first && l.Def[i] == s.def) {
+			parts = append(parts, partInfo{from: uint32(i), below: true, same: true, cut: true})
+		}
+		if s.part != len(parts) {
+			settle(s)
+			if s.part != 0 {
+				s.prev.there, s.prev.def, s.prev.first, s.prev.lo = true, s.def, s.first, s.lo
+			}
+			s.part, s.def, s.first, s.lo, s.hi = len(parts), l.Def[i], t, t, t
+		}
+		s.lo, s.hi = min(s.lo, t), max(s.hi, t)
+		prevLane = lane
+	}
+	for k := range lanes {
+		settle(&lanes[k])
+	}
+	repeats = true
+	for _, p := range parts {
+		switch {
+		case !p.cut:
+			continue
+		case p.shared == 0 || !p.same && !p.below:
+			return nil, false
+		}
+		repeats = repeats && p.same
+		cuts = append(cuts, p.from)
+	}
+	if !repeats && !b.numberedLaunchesRepeat(cuts) {
+		return nil, false
+	}
+	return cuts, repeats
+}
+
+// numberedLaunchesRepeat is launchesRepeat for logs whose launches have
+// numbers: without, a later launch is not told from the same one.
+func (b *builder) numberedLaunchesRepeat(cuts []uint32) bool {
+	for _, r := range b.log.Runs {
+		if r.HostID <= 0 && r.RunID <= 0 {
+			return false
+		}
+	}
+	return b.launchesRepeat(cuts)
 }
 
 // launchesRepeat tells whether some launch of some lane starts its firmware

@@ -102,7 +102,7 @@ func Read(ctx context.Context, r io.Reader, opt Options) (*components.DeviceLog,
 	if !plain {
 		opt.Size = 0
 	}
-	b := &builder{opt: opt, log: &components.DeviceLog{}}
+	b := &builder{opt: opt, log: &components.DeviceLog{}, packed: !plain}
 	if b.opt.MaxRows == 0 || b.opt.MaxRows > 1<<32-2 {
 		b.opt.MaxRows = 1<<32 - 2
 	}
@@ -121,6 +121,8 @@ type builder struct {
 	opt  Options
 	log  *components.DeviceLog
 	lane []uint32 // lane of each row, in file order, until the rows are ordered
+
+	packed bool // the input is compressed
 
 	lay     *layout
 	info    info // clock line waiting for its header
@@ -188,10 +190,9 @@ func (b *builder) stream(ctx context.Context, src io.Reader) error {
 			carry = carry[:0]
 			err := fill(br, c, &carry)
 			if err != nil && err != io.EOF {
-				readErr = err
-				return
+				readErr = err // what came before it is still parsed
 			}
-			last := err == io.EOF // c itself is no longer ours once it is handed on
+			last := err != nil // c itself is no longer ours once it is handed on
 			c.last = last
 			if len(c.buf) == 0 && c.tail == 0 {
 				if last {
@@ -246,9 +247,20 @@ func (b *builder) stream(ctx context.Context, src io.Reader) error {
 		return err
 	}
 	if readErr != nil {
-		return fmt.Errorf("after byte %d: %w", b.bytes, readErr)
+		return b.broken(readErr)
 	}
 	return ctx.Err()
+}
+
+// broken tells what an input that breaks off is worth. Rows that were
+// unpacked before compressed data end or go wrong are as good as any; a file
+// that cannot be read is an error.
+func (b *builder) broken(err error) error {
+	if !b.packed || b.lay == nil {
+		return fmt.Errorf("after byte %d: %w", b.bytes, err)
+	}
+	b.log.Diags.Add(DiagBrokenFile, 1, b.lines, fmt.Sprintf("the compressed data break off after %d bytes of text (%v): what follows is missing", b.bytes, err))
+	return nil
 }
 
 // fill reads into c.buf until it holds a block that ends with a line; what

@@ -380,6 +380,12 @@ func TestDamage(t *testing.T) {
 		return strings.ReplaceAll(row(time, host, "ZONE_START")+row(time+10, host, "ZONE_END"), ",Z,", ",BRISC-FW,")
 	}
 	pair := func(time, host int) string { return row(time, host, "ZONE_START") + row(time+10, host, "ZONE_END") }
+	other := func(rows string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(rows, ",BRISC,", ",NCRISC,"), "1, BRISC", "1, NCRISC")
+	}
+	v1 := func(time int) string {
+		return fmt.Sprintf("0, 1, 1, BRISC, 1, %d\n0, 1, 1, BRISC, 4, %d\n", time, time+10)
+	}
 	const h2 = "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000\nPCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset]\n"
 	for _, tc := range []struct {
 		name, text, want string
@@ -421,6 +427,12 @@ func TestDamage(t *testing.T) {
 		{"no newline at the end", h9 + strings.TrimSuffix(pair(5, 1), "\n"), "", 1},
 		{"glued with header", h9 + pair(50, 2) + h9 + pair(5, 1), "sessions-glued 1 line 6\n", 2},
 		{"glued without header", h9 + fw(50, 1) + fw(80, 2) + fw(5, 1) + fw(20, 2), "sessions-glued 1 line 7\n", 4},
+		{"glued behind a reset, one launch", h9 + fw(50, 1) + other(fw(52, 1)) + fw(5, 1) + other(fw(7, 1)), "sessions-glued 1 line 7\n", 4},
+		{"three times", h9 + fw(50, 1) + other(fw(52, 1)) + fw(5, 1) + other(fw(7, 1)) + fw(5, 1) + other(fw(7, 1)), "sessions-glued 2 line 7\n", 6},
+		{"the same session twice", h9 + fw(50, 1) + other(fw(52, 1)) + fw(50, 1) + other(fw(52, 1)), "sessions-glued 1 line 7\n", 4},
+		{"the same session twice, without launches", h2 + v1(50) + other(v1(52)) + v1(50) + other(v1(52)), "sessions-glued 1 line 7\n", 4},
+		{"launches in another order are not glued", h9 + fw(50, 2) + other(fw(52, 2)) + fw(5, 1) + other(fw(7, 1)), "", 4},
+		{"unnumbered launches in another order are not glued", h2 + v1(50) + other(v1(52)) + v1(5) + other(v1(7)), "", 4},
 		{"replays are not glued", h9 + pair(50, 2) + pair(80, 1) + pair(100, 2), "", 3},
 		{"wrap between launches", h9 + pair(1<<44-100, 1) + pair(50, 2), "timer-wrap 1 line 5\n", 2},
 		{"wrap inside a zone", h9 + row(1<<44-100, 1, "ZONE_START") + row(50, 1, "ZONE_END"), "timer-wrap 1 line 3\n", 1},
@@ -554,8 +566,45 @@ func TestCompressed(t *testing.T) {
 		if err != nil || l.Zones.Len() != 2 {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := Read(context.Background(), bytes.NewReader(full[:len(full)-9]), Options{}); err == nil {
+		// Cut before anything can be unpacked, there is nothing to use.
+		if _, err := Read(context.Background(), bytes.NewReader(full[:20]), Options{}); err == nil {
 			t.Errorf("%s cut short gives no error", name)
+		}
+	}
+}
+
+// Compressed data that end early or are damaged: what can be unpacked is
+// used, and the rest is told.
+func TestCompressedBrokenOff(t *testing.T) {
+	var plain, gz, zs bytes.Buffer
+	if _, _, err := Generate(&plain, GenOptions{Rows: 20000, Version: "V9", Devices: 1, Width: 4, Height: 4, Zones: 4, Nest: 2, Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
+	g := gzip.NewWriter(&gz)
+	g.Write(plain.Bytes())
+	g.Close()
+	z, _ := zstd.NewWriter(&zs)
+	z.Write(plain.Bytes())
+	z.Close()
+	whole := readText(t, plain.String(), Options{})
+	for name, b := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
+		damaged := bytes.Clone(b)
+		for i := len(damaged) * 3 / 4; i < len(damaged); i++ {
+			damaged[i] ^= 0x5a
+		}
+		for what, data := range map[string][]byte{"cut": b[:len(b)*3/4], "damaged": damaged} {
+			l, err := Read(context.Background(), bytes.NewReader(data), Options{})
+			if err != nil {
+				t.Fatalf("%s %s: %v", name, what, err)
+			}
+			checkLog(t, l)
+			d, ok := l.Diags.Find(DiagBrokenFile)
+			if !ok || d.Count != 1 || d.Line < uint64(l.Rows()) {
+				t.Errorf("%s %s: %d rows, diagnostics %s", name, what, l.Rows(), diagText(l))
+			}
+			if l.Rows() < 1000 || l.Rows() >= whole.Rows() {
+				t.Errorf("%s %s: %d of %d rows", name, what, l.Rows(), whole.Rows())
+			}
 		}
 	}
 }
