@@ -308,10 +308,7 @@ func (p *parser) controlPredecessors(op components.OpID) bool {
 		if !ok {
 			return false
 		}
-		pred := components.NoOp
-		if id, ok := p.g.LookupStr(name); ok {
-			pred = p.opNamed(id)
-		}
+		pred := p.opNamed(name)
 		if pred == components.NoOp || pred == op {
 			return p.failAt(at, "control predecessor %q is not defined before in the computation", name)
 		}

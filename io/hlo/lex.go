@@ -72,6 +72,7 @@ const (
 	classSpace = 1 << iota
 	classWord  // letters, digits, '_', '-', '.'
 	classNest  // brackets, braces, parentheses and the double quote
+	classSkip  // white space, and '/' that may begin a comment
 )
 
 // class maps a byte to its classes; bytes above 0x7f have none outside strings.
@@ -79,8 +80,9 @@ var class = buildClass()
 
 func buildClass() (t [256]uint8) {
 	for _, b := range []byte(" \t\r\n\f\v") {
-		t[b] |= classSpace
+		t[b] |= classSpace | classSkip
 	}
+	t['/'] |= classSkip
 	for b := byte('a'); b <= 'z'; b++ {
 		t[b] |= classWord
 		t[b-'a'+'A'] |= classWord
@@ -137,10 +139,22 @@ func (c *scanner) ws() {
 // trimSpace removes white space of the grammar, which is ASCII, at both ends.
 func trimSpace(s string) string { return strings.Trim(s, " \t\r\n\f\v") }
 
-// peek skips white space and returns the next byte, 0 at the end.
+// peek skips white space and comments and returns the next byte, 0 at the
+// end.
 func (c *scanner) peek() byte {
-	if c.pos < len(c.s) && class[c.s[c.pos]]&classSpace == 0 && c.s[c.pos] != '/' {
-		return c.s[c.pos]
+	if c.pos < len(c.s) {
+		if b := c.s[c.pos]; class[b]&classSkip == 0 {
+			return b
+		}
+	}
+	return c.skip()
+}
+
+// skip is peek where there is something to skip: mostly one space.
+func (c *scanner) skip() byte {
+	if i := c.pos + 1; i < len(c.s) && c.s[i-1] == ' ' && class[c.s[i]]&classSkip == 0 {
+		c.pos = i
+		return c.s[i]
 	}
 	c.ws()
 	if c.pos < len(c.s) {
@@ -157,10 +171,6 @@ func (c *scanner) more() bool {
 
 // accept takes the byte b if it is next.
 func (c *scanner) accept(b byte) bool {
-	if c.pos < len(c.s) && c.s[c.pos] == b {
-		c.pos++
-		return true
-	}
 	if c.peek() != b {
 		return false
 	}
@@ -199,16 +209,20 @@ func (c *scanner) found() string {
 	return strconv.Quote(c.s[c.pos:end])
 }
 
+// wordEnd returns where the run of word characters that begins at i ends.
+func (c *scanner) wordEnd(i int) int {
+	for s := c.s; i < len(s) && class[s[i]]&classWord != 0; {
+		i++
+	}
+	return i
+}
+
 // word takes a run of word characters, "" when there is none.
 func (c *scanner) word() string {
 	c.peek()
 	start := c.pos
-	i := start
-	for i < len(c.s) && class[c.s[i]]&classWord != 0 {
-		i++
-	}
-	c.pos = i
-	return c.s[start:i]
+	c.pos = c.wordEnd(start)
+	return c.s[start:c.pos]
 }
 
 // isWordText reports whether s is one word.
@@ -227,15 +241,11 @@ func (c *scanner) name() (string, bool) {
 		c.pos++
 	}
 	start := c.pos
-	i := start
-	for i < len(c.s) && class[c.s[i]]&classWord != 0 {
-		i++
-	}
-	c.pos = i
-	if i == start {
+	c.pos = c.wordEnd(start)
+	if c.pos == start {
 		return "", c.fail("expected a name, found %s", c.found())
 	}
-	return c.s[start:i], true
+	return c.s[start:c.pos], true
 }
 
 // int takes a decimal integer that fits in 64 bits.

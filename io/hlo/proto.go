@@ -571,7 +571,11 @@ func (r *protoReader) shape(b []byte, depth int) (components.ShapeID, bool) {
 		if d < 0 && d != components.DimUnknown {
 			return 0, r.failAt(b, "dimension %d is negative: %d", i, d)
 		}
+		if d == components.DimUnknown {
+			layout.Dynamic |= 1 << i
+		}
 	}
+	layout.Dynamic &= 1<<len(dims) - 1 // marks beyond the rank mean nothing
 	var id components.ShapeID
 	switch {
 	case elem == components.ElemTuple:

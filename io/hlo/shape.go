@@ -21,20 +21,21 @@ func (c *scanner) startsShape() bool {
 	if b == '%' || class[b]&classWord == 0 {
 		return false
 	}
-	i := c.pos + 1
-	for i < len(c.s) && class[c.s[i]]&classWord != 0 {
+	s := c.s
+	i := c.wordEnd(c.pos)
+	if i < len(s) && s[i] == '(' {
+		return s[c.pos:i] == "b"
+	}
+	i = spaces(s, i) // "s32 [5,4]" is written too
+	return i < len(s) && s[i] == '['
+}
+
+// spaces returns where the run of spaces that begins at i ends.
+func spaces(s string, i int) int {
+	for i < len(s) && s[i] == ' ' {
 		i++
 	}
-	for i < len(c.s) && c.s[i] == ' ' { // "s32 [5,4]" is written too
-		if i+1 < len(c.s) && c.s[i+1] == '[' {
-			return true
-		}
-		i++
-	}
-	if i >= len(c.s) {
-		return false
-	}
-	return c.s[i] == '[' || c.s[i] == '(' && c.s[c.pos:i] == "b"
+	return i
 }
 
 // shape takes a shape. Whole shapes are looked up by their text first, so
@@ -47,19 +48,28 @@ func (p *parser) shape() (components.ShapeID, bool) {
 		return 0, false
 	}
 	text := p.s[start:end]
-	if id, ok := p.shapes[text]; ok {
+	if id, ok := p.lastShapes.get(text); ok {
 		p.pos = end
 		return id, true
 	}
-	p.pos = start
-	id, ok := p.parseShape(0)
+	id, ok := p.shapes[text]
 	if ok {
+		p.pos = end
+	} else {
+		p.pos = start
+		if id, ok = p.parseShape(0); !ok {
+			return 0, false
+		}
+		if p.pos != end {
+			return id, true // comments or brackets in unusual places: where it ends does not follow from its text
+		}
 		if p.shapes == nil {
 			p.shapes = map[string]components.ShapeID{}
 		}
-		p.shapes[p.s[start:p.pos]] = id
+		p.shapes[text] = id
 	}
-	return id, ok
+	p.lastShapes.put(text, id)
+	return id, true
 }
 
 // shapeEnd returns the end of the shape at the cursor, as parseShape will
@@ -68,24 +78,13 @@ func (p *parser) shapeEnd() int {
 	s := p.s
 	i := p.pos
 	if i < len(s) && s[i] != '(' {
-		for i < len(s) && class[s[i]]&classWord != 0 {
-			i++
-		}
-		for i < len(s) && s[i] == ' ' {
-			i++
-		}
+		i = spaces(s, p.wordEnd(i))
 		if i < len(s) && s[i] == '[' {
-			for i < len(s) && s[i] != ']' {
-				i++
+			i = endOf(s, i, ']')
+			if l := layoutAt(s, i); l >= 0 {
+				i = endOf(s, l, '}')
 			}
-			i++
-			if i < len(s) && s[i] == '{' {
-				for i < len(s) && s[i] != '}' {
-					i++
-				}
-				i++
-			}
-			return min(i, len(s))
+			return i
 		}
 	}
 	save := p.pos
@@ -99,6 +98,14 @@ func (p *parser) shapeEnd() int {
 		return -1
 	}
 	return p.pos
+}
+
+// endOf returns the position after the next b at or after i, at most len(s).
+func endOf(s string, i int, b byte) int {
+	for i < len(s) && s[i] != b {
+		i++
+	}
+	return min(i+1, len(s))
 }
 
 func (p *parser) parseShape(depth int) (components.ShapeID, bool) {
@@ -145,7 +152,8 @@ func (p *parser) parseShape(depth int) (components.ShapeID, bool) {
 		return 0, false
 	}
 	layout := components.ShapeLayout{Dynamic: dyn}
-	if p.startsLayout() {
+	if at := layoutAt(p.s, p.pos); at >= 0 {
+		p.pos = at
 		text, ok := p.balanced()
 		if !ok {
 			return 0, false
@@ -156,23 +164,19 @@ func (p *parser) parseShape(depth int) (components.ShapeID, bool) {
 	return p.g.Shapes.AddArrayLayout(elem, dims, layout), true
 }
 
-// startsLayout reports whether a layout follows a shape's dimensions. A brace
-// that follows directly is one; after white space it is one only when a
-// dimension number or a colon is inside, as a computation's body begins with
-// a brace too.
-func (p *parser) startsLayout() bool {
-	if p.pos < len(p.s) && p.s[p.pos] == '{' {
-		return true
+// layoutAt returns where the layout begins that follows dimensions which end
+// at i, -1 when none does. A brace that follows directly begins one; after
+// white space it does only when a dimension number or a colon is inside, as a
+// computation's body begins with a brace too.
+func layoutAt(s string, i int) int {
+	if i >= len(s) || s[i] != '{' && s[i] != ' ' {
+		return -1
 	}
-	i := p.pos
-	for i < len(p.s) && p.s[i] == ' ' {
-		i++
+	j := spaces(s, i)
+	if j == i || j+1 < len(s) && s[j] == '{' && (s[j+1] == ':' || s[j+1]-'0' <= 9) {
+		return j
 	}
-	if i+1 < len(p.s) && p.s[i] == '{' && (p.s[i+1] == ':' || p.s[i+1]-'0' <= 9) {
-		p.pos = i
-		return true
-	}
-	return false
+	return -1
 }
 
 // dimList takes "[2,<=3,?]": sizes, with a mark for each bound.

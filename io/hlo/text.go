@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"strings"
+	"unsafe"
 
 	"perfsim/components"
 )
@@ -15,6 +16,10 @@ type parser struct {
 	// its computation is the one being read.
 	opOf   []opEntry
 	compOf []uint32 // CompID+1
+	// The same for what was met last.
+	lastShapes recent[components.ShapeID]
+	lastOps    recent[opEntry]
+	sizes      []int // about the number of instructions of each module that comes
 	// Scratch stacks, shared by nested uses.
 	members  []components.ShapeID
 	dims     []int64
@@ -49,16 +54,17 @@ type lateCall struct {
 // (header, computations), several of them (one after another, or in the
 // sections that lines "// -----" make in lit files), or text without a
 // header: computations, or just instructions. name is for messages. Errors
-// are *Error. The graphs satisfy components.Graph.Check.
+// are *Error. The graphs satisfy components.Graph.Check; their strings are
+// parts of b, which must not be changed any more.
 func ReadText(name string, b []byte) ([]*components.Graph, error) {
 	if off := int64(len(b)); off > maxText {
 		return nil, &Error{File: name, Msg: "text longer than 4 GiB"}
 	}
-	text := string(b) // one copy: every name in the graphs is a part of it
+	text := unsafe.String(unsafe.SliceData(b), len(b)) // no copy: names in the graphs are parts of it
 	var graphs []*components.Graph
 	for start := 0; start < len(text); {
-		end, next := section(text, start)
-		p := parser{scanner: scanner{file: name, s: text[:end], pos: start}}
+		end, next, sizes := section(text, start)
+		p := parser{scanner: scanner{file: name, s: text[:end], pos: start}, sizes: sizes}
 		for p.more() {
 			g, ok := p.module()
 			if !ok {
@@ -88,31 +94,46 @@ const maxText = 1<<32 - 1
 const separator = "// -----"
 
 // section returns where the section that starts at start ends and where the
-// next one begins: lines that start with "// -----" separate them.
-func section(text string, start int) (end, next int) {
-	for at := start; ; {
-		n := strings.Index(text[at:], separator)
-		if n < 0 {
-			return len(text), len(text)
+// next one begins: lines that start with "// -----" separate them. sizes has
+// the number of indented lines, instructions in dumps, of each module in it.
+func section(text string, start int) (end, next int, sizes []int) {
+	n := 0
+	header := false
+	for at := start; at < len(text); {
+		line := at
+		for at < len(text) && class[text[at]]&classSpace != 0 && text[at] != '\n' {
+			at++
 		}
-		at += n
-		line := strings.LastIndexByte(text[:at], '\n') + 1
-		if trimSpace(text[line:at]) == "" && at >= start {
-			end = at
-			if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
-				return end, at + n + 1
+		switch {
+		case at > line:
+			n++
+		case strings.HasPrefix(text[at:], "HloModule"):
+			if header {
+				sizes = append(sizes, n)
 			}
-			return end, len(text)
+			header, n = true, 0
 		}
-		at += len(separator)
+		eol := strings.IndexByte(text[at:], '\n')
+		if strings.HasPrefix(text[at:], separator) {
+			if eol < 0 {
+				return at, len(text), append(sizes, n)
+			}
+			return at, at + eol + 1, append(sizes, n)
+		}
+		if eol < 0 {
+			break
+		}
+		at += eol + 1
 	}
+	return len(text), len(text), append(sizes, n)
 }
 
 // module reads one module. The cursor is at its first token.
 func (p *parser) module() (*components.Graph, bool) {
 	p.g = components.NewGraph("")
-	p.reserve()
 	p.shapes, p.opOf, p.compOf = nil, nil, nil
+	p.reserve()
+	p.lastShapes, p.lastOps = recent[components.ShapeID]{}, recent[opEntry]{}
 	p.late, p.inlines, p.sugars, p.inter = p.late[:0], p.inlines[:0], p.sugars[:0], p.inter[:0]
 	p.tables = stackTables{}
 	p.missing = false
@@ -172,11 +193,13 @@ func (p *parser) module() (*components.Graph, bool) {
 // reserve makes room for the instructions of the module at the cursor: dumps
 // have one a line, of seldom less than 32 bytes.
 func (p *parser) reserve() {
-	rest := p.s[p.pos:]
-	if n := strings.Index(rest, "\nHloModule"); n > 0 {
-		rest = rest[:n]
+	if len(p.sizes) == 0 {
+		return
 	}
-	p.g.Reserve(min(strings.Count(rest, "\n"), len(rest)/32))
+	n := min(p.sizes[0], (len(p.s)-p.pos)/32)
+	p.sizes = p.sizes[1:]
+	p.g.Reserve(n)
+	p.opOf = make([]opEntry, 0, n+n/4)
 }
 
 // isWord reports whether the next token is the word w.
@@ -438,27 +461,45 @@ func (p *parser) compNamed(name string) components.CompID {
 	return components.NoComp
 }
 
-// opNamed returns the operator of the computation being read with a name.
-func (p *parser) opNamed(id components.StrID) components.OpID {
+// opNamed returns the operator of the computation being read with a name,
+// NoOp when there is none.
+func (p *parser) opNamed(name string) components.OpID {
+	if e, ok := p.lastOps.get(name); ok && e.comp == p.comp {
+		return e.op
+	}
+	if id, ok := p.g.LookupStr(name); ok {
+		return p.opOfStr(id)
+	}
+	return components.NoOp
+}
+
+func (p *parser) opOfStr(id components.StrID) components.OpID {
 	if int(id) < len(p.opOf) {
-		if e := p.opOf[id]; e.comp == p.comp && p.opAt(e, id) {
+		// The zero entries of a grown table look like operator 0 of
+		// computation 0: the name tells.
+		if e := p.opOf[id]; e.comp == p.comp && int(e.op) < p.g.NumOps() && p.g.Ops.Name[e.op] == id {
 			return e.op
 		}
 	}
 	return components.NoOp
 }
 
-// opAt guards against the zero entries of a grown table, which look like
-// operator 0 of computation 0.
-func (p *parser) opAt(e opEntry, id components.StrID) bool {
-	return int(e.op) < p.g.NumOps() && p.g.Ops.Name[e.op] == id
+// setOp records which operator of the computation being read has a name.
+func (p *parser) setOp(name string, op components.OpID) {
+	id := p.g.Ops.Name[op]
+	for int(id) >= len(p.opOf) {
+		p.opOf = append(p.opOf, opEntry{})
+	}
+	e := opEntry{p.comp, op}
+	p.opOf[id] = e
+	p.lastOps.put(name, e)
 }
 
 // instruction reads "[ROOT] name = [shape] opcode(operands), attributes".
 func (p *parser) instruction(root *components.OpID) bool {
-	p.peek()
+	b := p.peek()
 	at := p.pos
-	isRoot := p.isWord("ROOT") && p.s[p.pos+4:] != "" && !p.assigned("ROOT")
+	isRoot := b == 'R' && p.isWord("ROOT") && p.s[p.pos+4:] != "" && !p.assigned("ROOT")
 	if isRoot {
 		p.pos += len("ROOT")
 	}
@@ -529,8 +570,9 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	}
 	var id components.StrID
 	if name != "" {
+		known := p.g.NumStrs()
 		id = p.g.Str(name)
-		if p.opNamed(id) != components.NoOp {
+		if int(id) < known && p.opOfStr(id) != components.NoOp {
 			return 0, p.failAt(at, "instruction %q is defined twice in the computation", name)
 		}
 	}
@@ -566,6 +608,7 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	}
 	if name == "" {
 		id = p.freshName(word)
+		name = p.g.Text(id)
 	}
 	inner := kind
 	switch part {
@@ -580,10 +623,7 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	p.operands = p.operands[:mark]
 	p.g.Ops.TextLine[op] = uint32(p.lineAt(at))
 	p.g.Ops.Index[op] = int32(index)
-	for int(id) >= len(p.opOf) {
-		p.opOf = append(p.opOf, opEntry{})
-	}
-	p.opOf[id] = opEntry{p.comp, op}
+	p.setOp(name, op)
 	if kind == components.OpUnknown {
 		p.g.SetAttrStr(op, components.AttrOpcode, word)
 	}
@@ -666,7 +706,7 @@ func (p *parser) freshName(word string) components.StrID {
 	for i := p.g.NumOps(); ; i++ {
 		buf = appendInt(buf[:n], int64(i))
 		id := p.g.Str(string(buf))
-		if p.opNamed(id) == components.NoOp {
+		if p.opOfStr(id) == components.NoOp {
 			return id
 		}
 	}
@@ -702,10 +742,7 @@ func (p *parser) operand() bool {
 	}
 	nameAt := p.pos
 	if b != '%' {
-		i := p.pos
-		for i < len(p.s) && class[p.s[i]]&classWord != 0 {
-			i++
-		}
+		i := p.wordEnd(p.pos)
 		if i > p.pos && i < len(p.s) && p.s[i] == '(' {
 			return p.nested(at)
 		}
@@ -714,10 +751,7 @@ func (p *parser) operand() bool {
 	if !ok {
 		return false
 	}
-	op := components.NoOp
-	if id, ok := p.g.LookupStr(name); ok {
-		op = p.opNamed(id)
-	}
+	op := p.opNamed(name)
 	if op == components.NoOp {
 		if !p.missing || shape == 0 {
 			return p.failAt(nameAt, "operand %q is not defined before in the computation", name)
@@ -769,11 +803,7 @@ func (p *parser) path() (components.PathID, bool) {
 func (p *parser) addMissing(name string, shape components.ShapeID) components.OpID {
 	op := p.g.AddParameter(name, shape, p.params())
 	p.g.Ops.TextLine[op] = uint32(p.lineAt(p.pos))
-	id := p.g.Ops.Name[op]
-	for int(id) >= len(p.opOf) {
-		p.opOf = append(p.opOf, opEntry{})
-	}
-	p.opOf[id] = opEntry{p.comp, op}
+	p.setOp(name, op)
 	return op
 }
 
