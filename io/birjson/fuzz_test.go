@@ -1,10 +1,12 @@
 package birjson
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"unicode/utf8"
 
 	"perfsim/io/format"
 )
@@ -24,6 +26,9 @@ func fuzzRead(t *testing.T, b []byte) {
 		_, text, err := rewrite(m, 1)
 		if err != nil {
 			t.Fatalf("what was read cannot be written and read again: %v\n%s", err, text)
+		}
+		if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+			t.Fatalf("what is written is no JSON:\n%q", text)
 		}
 		return text, nil
 	}
