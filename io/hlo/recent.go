@@ -2,7 +2,7 @@ package hlo
 
 // recentSize is how many texts a recent holds: few enough for the fastest
 // cache of a processor.
-const recentSize = 512
+const recentSize = 128
 
 // recent remembers what a text was last found to mean, in front of a table:
 // in a module most shapes and operands are those of a few lines before. There

@@ -38,9 +38,11 @@ type parser struct {
 	nest    int
 }
 
+// opEntry is an operator that has a name in a computation; the zero value is
+// none.
 type opEntry struct {
 	comp components.CompID
-	op   components.OpID
+	row  uint32 // OpID+1
 }
 
 type lateCall struct {
@@ -465,7 +467,7 @@ func (p *parser) compNamed(name string) components.CompID {
 // NoOp when there is none.
 func (p *parser) opNamed(name string) components.OpID {
 	if e, ok := p.lastOps.get(name); ok && e.comp == p.comp {
-		return e.op
+		return components.OpID(e.row - 1)
 	}
 	if id, ok := p.g.LookupStr(name); ok {
 		return p.opOfStr(id)
@@ -475,10 +477,8 @@ func (p *parser) opNamed(name string) components.OpID {
 
 func (p *parser) opOfStr(id components.StrID) components.OpID {
 	if int(id) < len(p.opOf) {
-		// The zero entries of a grown table look like operator 0 of
-		// computation 0: the name tells.
-		if e := p.opOf[id]; e.comp == p.comp && int(e.op) < p.g.NumOps() && p.g.Ops.Name[e.op] == id {
-			return e.op
+		if e := p.opOf[id]; e.comp == p.comp && e.row != 0 {
+			return components.OpID(e.row - 1)
 		}
 	}
 	return components.NoOp
@@ -490,7 +490,7 @@ func (p *parser) setOp(name string, op components.OpID) {
 	for int(id) >= len(p.opOf) {
 		p.opOf = append(p.opOf, opEntry{})
 	}
-	e := opEntry{p.comp, op}
+	e := opEntry{p.comp, uint32(op) + 1}
 	p.opOf[id] = e
 	p.lastOps.put(name, e)
 }
