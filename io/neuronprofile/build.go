@@ -324,9 +324,9 @@ func (a *assembler) resolve() ([]uint32, error) {
 
 // describeRow names an instruction in messages.
 func (a *assembler) describeRow(r *row) string {
-	s := "instruction " + a.m.OpcodeName(r.opcode)
+	s := "instruction " + cut(a.m.OpcodeName(r.opcode), 60)
 	if r.name != 0 {
-		s += " " + strconv.Quote(a.m.Symbols.String(r.name))
+		s += " " + strconv.Quote(cut(a.m.Symbols.String(r.name), 60))
 	}
 	if r.pc > 0 {
 		s += fmt.Sprintf(" (%s pc %d)", r.engine, r.pc-1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
@@ -216,12 +217,17 @@ func shorten(err error) error {
 	return errors.New(cut(s, 200))
 }
 
+// cut bounds a text for messages to n bytes of one line in UTF-8.
 func cut(s string, n int) string {
 	if len(s) > n {
-		return s[:n] + "…"
+		s = s[:n] + "…"
 	}
-	return s
+	return strings.Map(func(r rune) rune { return max(r, ' ') }, s) // makes U+FFFD of what is not UTF-8
 }
+
+// maxComplaint bounds the text of an error: it may quote a key or a name of
+// any length.
+const maxComplaint = 300
 
 // word returns the index of b in the chunk's dictionary.
 func (w *worker) word(b []byte) uint32 {
@@ -251,7 +257,7 @@ func valid(b []byte) []byte {
 
 func (w *worker) fail(format string, args ...any) {
 	if w.err == nil {
-		w.err = fmt.Errorf(format, args...)
+		w.err = errors.New(cut(fmt.Sprintf(format, args...), maxComplaint))
 	}
 }
 

@@ -2,6 +2,7 @@ package neuronprofile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"perfsim/components"
@@ -376,7 +377,7 @@ func (s *shaper) bankMask(a ap) uint16 {
 
 func (s *shaper) fail(format string, args ...any) {
 	if s.err == nil {
-		s.err = fmt.Errorf(format, args...)
+		s.err = errors.New(cut(fmt.Sprintf(format, args...), maxComplaint))
 	}
 }
 

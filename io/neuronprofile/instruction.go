@@ -124,7 +124,7 @@ func (w *worker) operands(opcode []byte) {
 	}
 	s.aps, s.dims = out.aps, out.dims
 	if err := s.measure(opcode, w.trans, w.use); err != nil {
-		w.fail("operands: %w", err)
+		w.fail("operands: %v", err)
 	}
 	out.aps, out.dims = s.aps, s.dims
 	in.shape = s.out

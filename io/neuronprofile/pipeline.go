@@ -194,11 +194,8 @@ func (sp *splitter) section(key string) error {
 		} else if _, err := s.value(nil, false); err != nil {
 			return err
 		}
-		if len(key) > 100 {
-			key = key[:100]
-		}
 		if len(sp.skipped) < maxSections {
-			sp.skipped = append(sp.skipped, skipped{key, n})
+			sp.skipped = append(sp.skipped, skipped{cut(key, 100), n})
 		}
 		return nil
 	}
