@@ -59,10 +59,10 @@ func (c Cause) Text() string {
 	return causeTexts[CauseModel]
 }
 
-// ParseCause returns the cause with the given short name.
+// ParseCause returns the cause with the given short name or text.
 func ParseCause(name string) (Cause, bool) {
 	for c, n := range causeNames {
-		if n == name {
+		if n == name || causeTexts[c] == name {
 			return Cause(c), true
 		}
 	}

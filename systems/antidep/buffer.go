@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -198,20 +199,47 @@ func bufferOf(m *components.Module, i components.InstrID, o components.AccessPat
 	return b
 }
 
-// Find returns the row of the buffer with the given name, or the rows of all
-// buffers of the tensor with that name.
+// Label is how lists print a buffer: its name, with the tensor where that has
+// another one.
+func Label(name, tensor string) string {
+	if tensor == "" || tensor == name {
+		return name
+	}
+	return name + " of " + tensor
+}
+
+// Find returns the row of the buffer with the given name or label, or the rows
+// of all buffers of the tensor with that name.
 func (t *Table) Find(m *components.Module, name string) ([]uint32, error) {
-	var tensor []uint32
+	var tensor, label []uint32
 	for r, b := range t.Buffers {
-		if b.Name(m) == name {
+		own, of := b.Name(m), b.Tensor(m)
+		switch {
+		case own == name:
 			return []uint32{uint32(r)}, nil
-		}
-		if b.Location > 0 && b.Tensor(m) == name {
+		case components.Named(Label(own, of), name):
+			label = append(label, uint32(r))
+		case of != "" && components.Named(of, name):
 			tensor = append(tensor, uint32(r))
 		}
 	}
-	if len(tensor) == 0 {
-		return nil, fmt.Errorf("no anti-dependency protects a buffer or tensor called %q; explain --antideps lists them", name)
+	switch {
+	case len(label) > 0:
+		return label, nil
+	case len(tensor) > 0:
+		return tensor, nil
 	}
-	return tensor, nil
+	const most = 8
+	var known []string
+	for _, b := range t.Buffers {
+		if len(known) == most {
+			known = append(known, "…")
+			break
+		}
+		known = append(known, Label(b.Name(m), b.Tensor(m)))
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf("no anti-dependency protects a buffer or tensor called %q: the module has no anti-dependencies", name)
+	}
+	return nil, fmt.Errorf("no anti-dependency protects a buffer or tensor called %q (%s); explain --antideps lists them", name, strings.Join(known, ", "))
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -59,7 +60,8 @@ type Instruction struct {
 }
 
 // Find returns the row of the instruction with the given name or, written
-// #ROW, row.
+// #ROW, row. A source line or HLO name that only one instruction has will do
+// too.
 func Find(m *components.Module, name string) (components.InstrID, error) {
 	if s, ok := strings.CutPrefix(name, "#"); ok {
 		row, err := strconv.ParseUint(s, 10, 32)
@@ -68,24 +70,73 @@ func Find(m *components.Module, name string) (components.InstrID, error) {
 		}
 		return components.InstrID(row), nil
 	}
+	// Printed names may have lost their beginning; see components.Named.
+	end, cut := bytes.CutPrefix([]byte(name), []byte("…"))
+	cut = cut && len(end) > 0
 	var buf []byte
-	found, count := components.NoInstr, 0
-	for i := range m.Instr.Len() {
-		buf = m.AppendInstrName(buf[:0], components.InstrID(i))
-		if string(buf) == name {
-			if count == 0 {
-				found = components.InstrID(i)
-			}
-			count++
+	var found []components.InstrID
+	count := 0
+	take := func(i int) {
+		if count++; count <= mostNamed {
+			found = append(found, components.InstrID(i))
 		}
 	}
-	switch count {
-	case 0:
-		return 0, fmt.Errorf("no instruction is called %q; query 'name~PART' finds them, and #ROW names one by row", name)
-	case 1:
-		return found, nil
+	for i := range m.Instr.Len() {
+		buf = m.AppendInstrName(buf[:0], components.InstrID(i))
+		if string(buf) == name || cut && bytes.HasSuffix(buf, end) {
+			take(i)
+		}
 	}
-	return 0, fmt.Errorf("%d instructions are called %q, the first in row %d; #ROW names one", count, name, found)
+	if count == 1 {
+		return found[0], nil
+	}
+	if count > 1 {
+		return 0, fmt.Errorf("%d instructions are called %q: rows %s; write --instruction '#%d'", count, name, rowList(found, count), found[0])
+	}
+	// A table's place of an instruction is its source line or HLO name.
+	for _, c := range []struct {
+		what, field string
+		column      *ecs.Column[ecs.Symbol]
+	}{{"the source of", "source", &m.Instr.Source}, {"the HLO name of", "hlo", &m.Instr.HLO}} {
+		if c.column.Len() == 0 {
+			continue
+		}
+		means := map[ecs.Symbol]bool{}
+		for i, s := range c.column.Slice() {
+			yes, ok := means[s]
+			if !ok {
+				yes = s != 0 && components.Named(m.Symbols.String(s), name)
+				means[s] = yes
+			}
+			if yes {
+				take(i)
+			}
+		}
+		if count == 1 {
+			return found[0], nil
+		}
+		if count > 1 {
+			return 0, fmt.Errorf("%q is %s %d instructions: %s in row %d is the first; query '%s=\"%s\"' lists them", name, c.what, count, m.InstrName(found[0]), found[0], c.field, name)
+		}
+	}
+	return 0, fmt.Errorf("no instruction is called %q; query 'name~PART' finds them, and #ROW names one by row", name)
+}
+
+// mostNamed is how many of several instructions an error lists.
+const mostNamed = 5
+
+func rowList(rows []components.InstrID, count int) string {
+	var b strings.Builder
+	for k, r := range rows {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(int(r)))
+	}
+	if count > len(rows) {
+		b.WriteString(", …")
+	}
+	return b.String()
 }
 
 // Instruction tells all about instruction i.

@@ -17,7 +17,15 @@ type field struct {
 	flag   func(q *engine, i uint32) bool // a bare word
 	number func(q *engine, i uint32) (float64, bool)
 	text   func(q *engine, i uint32) []byte
-	needs  need
+	// also is another field whose values are understood: the column ENGINE of
+	// tables holds lanes.
+	also func(q *engine) *lookup
+	// long is another form of a text that = and != take too.
+	long func(q *engine, i uint32) []byte
+	// canonical turns a value into the form that text has; ok is false for one
+	// that text never has.
+	canonical func(value string) (text string, ok bool)
+	needs     need
 }
 
 // need says what has to be worked out before a field can be asked.
@@ -33,6 +41,8 @@ const (
 type lookup struct {
 	of   *ecs.Index
 	keys func(value string, partial bool) []int
+	// names lists what may stand as a value, for errors.
+	names func() []string
 }
 
 // fields lists every field; instructions first, then those of edges. For an
@@ -42,21 +52,26 @@ func fields() []field {
 		return field{name: name, doc: doc, flag: func(q *engine, i uint32) bool { return q.m.Instr.Flags.At(int(i))&f != 0 }}
 	}
 	return []field{
-		{name: "engine", doc: "kind of engine of the lane: PE, DVE, Activation, Pool, SP, DMA", index: (*engine).engines},
+		{name: "engine", doc: "kind of engine of the lane: PE, DVE, Activation, Pool, SP, DMA; or a lane by name", index: (*engine).engines, also: (*engine).lanes},
 		{name: "lane", doc: "lane by name", index: (*engine).lanes},
 		{name: "opcode", doc: "instruction type", index: (*engine).opcodes},
 		{name: "name", doc: "name of the instruction", text: func(q *engine, i uint32) []byte {
 			q.buf = q.m.AppendInstrName(q.buf[:0], components.InstrID(i))
 			return q.buf
 		}},
-		{name: "source", doc: "source line, file:line", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.Source })},
+		{name: "source", doc: "source line, file:line, or where there is none the HLO name, as tables show it",
+			text: func(q *engine, i uint32) []byte {
+				return q.m.Symbols.Bytes(attribute.Where(q.m, components.InstrID(i)))
+			}},
 		{name: "hlo", doc: "name of the HLO instruction", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.HLO })},
 		{name: "func", doc: "activation function or ALU operation", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.Func })},
 		{name: "operands", doc: "operand text as the input had it", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.Text })},
 		{name: "dtype", doc: "element type", text: func(q *engine, i uint32) []byte { return []byte(q.m.Instr.DType.At(int(i)).String()) }},
-		{name: "block", doc: "innermost block by name", text: func(q *engine, i uint32) []byte { return q.blockName(i) }},
+		{name: "block", doc: "innermost block, as BLOCK or FUNCTION/BLOCK", text: func(q *engine, i uint32) []byte { return q.blockName(i) },
+			long: func(q *engine, i uint32) []byte { return q.longBlockName(i) }},
 		{name: "cause", doc: "what held it: lane, flow, anti, output, ordered, bank, coupling, ring, barrier, semaphore, model, start", needs: needWhy,
-			text: func(q *engine, i uint32) []byte { return []byte(q.why.Cause.At(int(i)).String()) }},
+			canonical: func(v string) (string, bool) { c, ok := components.ParseCause(v); return c.String(), ok },
+			text:      func(q *engine, i uint32) []byte { return []byte(q.why.Cause.At(int(i)).String()) }},
 		{name: "row", doc: "row in program order", number: func(_ *engine, i uint32) (float64, bool) { return float64(i), true }},
 		{name: "start", doc: "ns from the start of its block", number: func(q *engine, i uint32) (float64, bool) {
 			s, _ := q.w.Events.Span(q.m, components.InstrID(i), components.RunA)
@@ -199,6 +214,10 @@ func (q *engine) gap(e uint32) float64 {
 
 // blockName returns the name of the innermost block of row i.
 func (q *engine) blockName(i uint32) []byte {
+	return q.m.Symbols.Bytes(q.m.Blocks.Name.At(q.innermost(i)))
+}
+
+func (q *engine) innermost(i uint32) int {
 	t := &q.m.Blocks
 	if q.inner == nil {
 		q.inner = make([]uint32, q.m.Instr.Len())
@@ -208,7 +227,14 @@ func (q *engine) blockName(i uint32) []byte {
 			}
 		}
 	}
-	return q.m.Symbols.Bytes(t.Name.At(int(q.inner[i])))
+	return int(q.inner[i])
+}
+
+// longBlockName returns FUNCTION/BLOCK of the innermost block of row i.
+func (q *engine) longBlockName(i uint32) []byte {
+	q.buf = append(q.buf[:0], q.m.FunctionName(int(q.m.Blocks.Function.At(q.innermost(i))))...)
+	q.buf = append(q.buf, '/')
+	return append(q.buf, q.blockName(i)...)
 }
 
 // Where returns the place of an instruction.

@@ -90,7 +90,7 @@ func parse(text string) (node, error) {
 		return nil, err
 	}
 	if p.space(); p.pos < len(p.text) {
-		return nil, p.fail("& or | or the end was expected here")
+		return nil, p.fail("& or | or the end was expected here (a value with blanks stands in quotes)")
 	}
 	return n, nil
 }

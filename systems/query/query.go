@@ -292,12 +292,17 @@ func (e *engine) term(f *field, t termNode, d Domain) (ecs.Set, error) {
 		look := f.index(e)
 		var s ecs.Set
 		for _, v := range t.values {
-			keys := look.keys(v, t.op == "~" || t.op == "!~")
-			if len(keys) == 0 && t.op != "~" && t.op != "!~" {
-				return s, fmt.Errorf("query: %s=%s: no such %s in this module", f.name, v, f.name)
+			partial := t.op == "~" || t.op == "!~"
+			from, keys := look, look.keys(v, partial)
+			if len(keys) == 0 && f.also != nil {
+				from = f.also(e)
+				keys = from.keys(v, partial)
+			}
+			if len(keys) == 0 && !partial {
+				return s, fmt.Errorf("query: %s=%s: no such %s in this module%s", f.name, v, f.name, from.list())
 			}
 			for _, k := range keys {
-				s = s.Or(look.of.Set(k))
+				s = s.Or(from.of.Set(k))
 			}
 		}
 		if t.op == "!=" || t.op == "!~" {
@@ -359,9 +364,20 @@ func (f *field) test(e *engine, t termNode) (func(i uint32) bool, error) {
 			return negate
 		}, nil
 	}
-	var list [][]byte
+	var list, ends [][]byte
 	for _, v := range t.values {
+		if f.canonical != nil {
+			if c, ok := f.canonical(v); ok {
+				v = c
+			} else {
+				return nil, fmt.Errorf("query: %s=%s: no such %s; %s is: %s", f.name, v, f.name, f.name, f.doc)
+			}
+		}
 		list = append(list, []byte(v))
+		// A long name that a table cut; see components.Named.
+		if end, cut := strings.CutPrefix(v, "…"); cut && end != "" {
+			ends = append(ends, []byte(end))
+		}
 	}
 	return func(i uint32) bool {
 		s := f.text(e, i)
@@ -370,8 +386,38 @@ func (f *field) test(e *engine, t termNode) (func(i uint32) bool, error) {
 				return !negate
 			}
 		}
+		for _, v := range ends {
+			if bytes.HasSuffix(s, v) {
+				return !negate
+			}
+		}
+		if f.long != nil {
+			s = f.long(e, i)
+			for _, v := range list {
+				if bytes.Equal(s, v) {
+					return !negate
+				}
+			}
+		}
 		return negate
 	}, nil
+}
+
+// list names up to twelve values for an error.
+func (l *lookup) list() string {
+	const most = 12
+	var names []string
+	for _, n := range l.names() {
+		if len(names) == most {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }
 
 // pattern turns the right side of ~ into an expression: /…/ is a regular
@@ -405,9 +451,7 @@ func (e *engine) lanes() *lookup {
 	if e.w.ByLane == nil {
 		e.w.ByLane = ecs.BuildIndex(e.m.Instr.Lane.Slice(), e.m.Lanes.Len(), 0)
 	}
-	return &lookup{e.w.ByLane, func(v string, partial bool) []int {
-		return e.named(e.m.Lanes.Len(), v, partial, func(k int) string { return e.m.LaneName(uint16(k)) })
-	}}
+	return e.lookup(e.w.ByLane, e.m.Lanes.Len(), func(k int) string { return e.m.LaneName(uint16(k)) })
 }
 
 // engines indexes instructions by the engine of their lane, so that what runs
@@ -420,30 +464,44 @@ func (e *engine) engines() *lookup {
 		}
 		e.byEngine = ecs.BuildIndex(kinds, int(components.NumEngines), 0)
 	}
-	return &lookup{e.byEngine, func(v string, partial bool) []int {
+	l := e.lookup(e.byEngine, int(components.NumEngines), func(k int) string { return components.Engine(k).String() })
+	byName := l.keys
+	l.keys = func(v string, partial bool) []int {
 		if k, ok := components.ParseEngine(v); ok && !partial {
 			return []int{int(k)}
 		}
-		return e.named(int(components.NumEngines), v, partial, func(k int) string { return components.Engine(k).String() })
-	}}
+		return byName(v, partial)
+	}
+	return l
 }
 
 func (e *engine) opcodes() *lookup {
 	if e.w.ByOpcode == nil {
 		e.w.ByOpcode = ecs.BuildIndex(e.m.Instr.Opcode.Slice(), e.m.NumOpcodes(), 0)
 	}
-	return &lookup{e.w.ByOpcode, func(v string, partial bool) []int {
-		return e.named(e.m.NumOpcodes(), v, partial, func(k int) string { return e.m.OpcodeName(components.Opcode(k)) })
-	}}
+	return e.lookup(e.w.ByOpcode, e.m.NumOpcodes(), func(k int) string { return e.m.OpcodeName(components.Opcode(k)) })
 }
 
 func (e *engine) kinds() *lookup {
 	if e.w.ByClass == nil {
 		e.w.ByClass = ecs.BuildIndex(e.words, int(components.NumClasses), ecs.ClassShift)
 	}
-	return &lookup{e.w.ByClass, func(v string, partial bool) []int {
-		return e.named(int(components.NumClasses), v, partial, func(k int) string { return components.KindOfClass(uint8(k)).String() })
-	}}
+	return e.lookup(e.w.ByClass, int(components.NumClasses), func(k int) string { return strings.ToLower(components.KindOfClass(uint8(k)).String()) })
+}
+
+// lookup asks an index of n keys by their names.
+func (e *engine) lookup(of *ecs.Index, n int, name func(k int) string) *lookup {
+	l := &lookup{of: of, keys: func(v string, partial bool) []int { return e.named(n, v, partial, name) }}
+	l.names = func() []string {
+		var out []string
+		for k := range n {
+			if s := of.Set(k); s.Len() > 0 {
+				out = append(out, name(k))
+			}
+		}
+		return out
+	}
+	return l
 }
 
 // named returns the keys below n whose name is v, or matches it.
@@ -454,7 +512,7 @@ func (e *engine) named(n int, v string, partial bool, name func(k int) string) [
 		switch s := name(k); {
 		case partial && err == nil && p.MatchString(s):
 			out = append(out, k)
-		case !partial && strings.EqualFold(s, v):
+		case !partial && (strings.EqualFold(s, v) || components.Named(s, v)):
 			out = append(out, k)
 		}
 	}

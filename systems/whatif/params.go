@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -39,6 +40,7 @@ type plan struct {
 type scaling struct {
 	engine        components.Engine
 	byEngine      bool
+	lanes         []bool // of these lanes alone, nil for none
 	opcode        components.Opcode
 	issue, result float64
 }
@@ -57,10 +59,10 @@ func Parameters() []Parameter {
 		{"dma.engines", "number of DMA engines over which a transfer is spread"},
 		{"dma.rate", "bytes per ns of one DMA engine"},
 		{"queue.depth, queue.depth.NAME", "entries of every DMA ring, or of one queue or queue class (reference model)"},
-		{"latency.ENGINE, latency.OPCODE", "how long instructions take, issue interval and result"},
-		{"issue.ENGINE, issue.OPCODE", "how long instructions keep their engine"},
+		{"latency.ENGINE, latency.LANE, latency.OPCODE", "how long instructions take, issue interval and result"},
+		{"issue.ENGINE, issue.LANE, issue.OPCODE", "how long instructions keep their engine"},
 		{"buffers", "N copies of every buffer that anti-dependencies protect"},
-		{"drop", "leave dependencies out: anti, output, ordered, anti+output, anti:buffer=NAME"},
+		{"drop", "leave dependencies out: anti, output, ordered, anti+output, anti:buffer=NAME; or a constraint as explain names it"},
 		{"rule.banks, rule.couplings, rule.rings", "off: leave a rule of the reference model out"},
 		{"NAME of a calibrated constant", "such as dma.row_ns or governor.slow_rate (perfsim machine show lists them)"},
 		{"FIELD of the machine description", "such as reference.overlap_compute_ns or memory.hbm_bytes_per_ns"},
@@ -276,12 +278,31 @@ func (p *plan) queueDepth(name string, s Setting) error {
 	}
 	mod.Queues.Depth = depth
 	if !found {
-		return fmt.Errorf("no queue or queue class is called %q", name)
+		return fmt.Errorf("no queue or queue class is called %q (%s)", name, p.queues())
 	}
 	if p.w.Config.Model != cost.Reference {
 		p.notes = append(p.notes, "rings of DMA queues are a rule of the reference model")
 	}
 	return nil
+}
+
+// queues lists some of the queues and queue classes for an error.
+func (p *plan) queues() string {
+	const most = 8
+	var out []string
+	for _, q := range p.w.Machine.Reference.Queues {
+		out = append(out, q.Name)
+	}
+	mod := p.w.Module
+	for k := 0; k < mod.Queues.Len() && len(out) <= 2*most; k++ {
+		if n := mod.Symbols.String(mod.Queues.Name.At(k)); !slices.Contains(out, n) {
+			out = append([]string{n}, out...)
+		}
+	}
+	if len(out) > most {
+		out = append(out[:most], "…")
+	}
+	return strings.Join(out, ", ")
 }
 
 // rule turns a rule of the reference model off or on.
@@ -321,15 +342,24 @@ func (p *plan) latency(what, name string, s Setting) error {
 	} else {
 		found := false
 		for op := range m.NumOpcodes() {
-			if m.OpcodeName(components.Opcode(op)) == name {
+			if components.Named(m.OpcodeName(components.Opcode(op)), name) {
 				x.opcode, found = components.Opcode(op), true
 			}
 		}
+		for l := 0; l < m.Lanes.Len() && !found; l++ {
+			if strings.EqualFold(m.LaneName(uint16(l)), name) {
+				x.lanes = make([]bool, m.Lanes.Len())
+				x.lanes[l], found = true, true
+			}
+		}
 		if !found {
-			return fmt.Errorf("%q is neither an engine (PE, DVE, Activation, Pool, SP, DMA) nor an opcode of the module", name)
+			return fmt.Errorf("%q is neither an engine (PE, DVE, Activation, Pool, SP, DMA) nor a lane or an opcode of the module; query INPUT --by opcode and --by lane list them", name)
 		}
 	}
 	if p.w.Config.Model == cost.Calibrated {
+		if x.lanes != nil {
+			return fmt.Errorf("the calibrated model has costs for engines and opcodes, not for the lane %q alone", name)
+		}
 		return p.calibratedLatency(x, name)
 	}
 	p.scale = append(p.scale, x)
@@ -488,12 +518,21 @@ func (p *plan) needsEdges(name string) error {
 	return nil
 }
 
+// constraints are the names under which explain lists what drop leaves out;
+// those with a rule are rules of the reference model.
+var constraints = []struct{ name, kind, rule string }{
+	{"anti-dependencies", "anti", ""}, {"output dependencies", "output", ""}, {"ordering edges", "ordered", ""},
+	{"PSUM banks", "", "banks"}, {"engine couplings", "", "couplings"}, {"DMA ring depth", "", "rings"},
+	{"bank", "", "banks"}, {"coupling", "", "couplings"}, {"ring", "", "rings"},
+}
+
 // drop leaves dependencies out.
 func (p *plan) drop(s Setting) error {
 	kind, filter, some := strings.Cut(s.Text, ":")
 	if some {
 		name, ok := strings.CutPrefix(filter, "buffer=")
-		if kind != "anti" || !ok || name == "" {
+		name = unquote(name)
+		if kind != "anti" && kind != constraints[0].name || !ok || name == "" {
 			return errors.New("write drop=anti:buffer=NAME")
 		}
 		p.edges = append(p.edges, func(ctx context.Context, p *plan) error {
@@ -512,7 +551,22 @@ func (p *plan) drop(s Setting) error {
 	}
 	var classes []uint8
 	for _, k := range strings.Split(kind, "+") {
+		k = unquote(strings.TrimSpace(k))
+		if k == "" {
+			return errors.New("a name is missing: write drop=anti, or several as drop=anti+output")
+		}
+		for _, c := range constraints {
+			if strings.EqualFold(c.name, k) {
+				if k = c.kind; c.rule != "" {
+					if err := p.rule(c.rule, Setting{Name: "rule." + c.rule, Text: "off"}); err != nil {
+						return err
+					}
+				}
+				break
+			}
+		}
 		switch k {
+		case "": // a rule
 		case "anti":
 			p.runB = true
 		case "output":
@@ -520,7 +574,7 @@ func (p *plan) drop(s Setting) error {
 		case "ordered":
 			classes = append(classes, components.ClassOrdered)
 		default:
-			return fmt.Errorf("%q is not anti, output or ordered", k)
+			return fmt.Errorf("%q is not anti, output or ordered, nor a constraint that explain names (%s)", k, constraintNames())
 		}
 	}
 	if len(classes) == 0 {
@@ -538,4 +592,20 @@ func (p *plan) drop(s Setting) error {
 		return nil
 	})
 	return p.needsEdges("drop")
+}
+
+func constraintNames() string {
+	var out []string
+	for _, c := range constraints[:6] {
+		out = append(out, c.name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// unquote takes the quotes off a name that a person put into some.
+func unquote(s string) string {
+	if n := len(s); n > 1 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		return s[1 : n-1]
+	}
+	return s
 }

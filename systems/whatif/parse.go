@@ -37,6 +37,12 @@ const (
 // five even steps, LO..HI/STEP in steps of STEP, LO..HI*FACTOR by factors.
 func Parse(s string) (Assignment, error) {
 	name, value, ok := strings.Cut(s, "=")
+	if strings.HasPrefix(name, "latency.") || strings.HasPrefix(name, "issue.") {
+		// The name of an opcode may hold an equals sign; its value does not.
+		if k := strings.LastIndexByte(s, '='); k > len(name) {
+			name, value = s[:k], s[k+1:]
+		}
+	}
 	name = strings.TrimSpace(name)
 	if !ok || name == "" || strings.TrimSpace(value) == "" {
 		return Assignment{}, fmt.Errorf("%q is not an assignment NAME=VALUE", s)
@@ -71,14 +77,32 @@ func Parse(s string) (Assignment, error) {
 	return a, nil
 }
 
-// splitWords splits at commas; a buffer's name may hold none.
+// splitWords splits at commas outside quotes.
 func splitWords(s string) []string {
 	var out []string
-	for _, v := range strings.Split(s, ",") {
+	var quote byte
+	from := 0
+	word := func(v string) {
 		if v = strings.TrimSpace(v); v != "" {
 			out = append(out, v)
 		}
 	}
+	for k := range len(s) {
+		switch c := s[k]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			if strings.IndexByte(s[k+1:], c) >= 0 { // an apostrophe quotes nothing
+				quote = c
+			}
+		case c == ',':
+			word(s[from:k])
+			from = k + 1
+		}
+	}
+	word(s[from:])
 	return out
 }
 

@@ -182,6 +182,10 @@ func (p *plan) rescale() {
 	for _, x := range p.scale {
 		for i := range issue {
 			switch {
+			case x.lanes != nil:
+				if !x.lanes[lane[i]] {
+					continue
+				}
 			case !x.byEngine && opcode[i] != x.opcode:
 				continue
 			// What runs on the DMA lane is the DMA's, whoever triggers it.

@@ -35,6 +35,9 @@ func TestParse(t *testing.T) {
 		{"pe.clock=0.5..1.5x/0.5", "0.5x 1x 1.5x"},
 		{"latency.PE=-20%..+20%/20%", "-20% 0% +20%"},
 		{"drop=anti,output,anti:buffer=k", "anti output anti:buffer=k"},
+		{`drop=anti:buffer="a, b of c",output`, `anti:buffer="a, b of c" output`},
+		{"drop=anti:buffer=it's,output", "anti:buffer=it's output"},
+		{"latency.a<x=1>=0.5x", "0.5x"},
 		{"x", "!not an assignment"},
 		{"=3", "!not an assignment"},
 		{"x=", "!not an assignment"},
@@ -194,6 +197,14 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s gives %d, more than %d", s, got, base)
 		}
 	}
+	// The names of explain mean the same.
+	for _, c := range [][2]string{{"drop=anti-dependencies", "drop=anti"}, {"drop=output dependencies", "drop=output"}, {"drop=ordering edges", "drop=ordered"},
+		{"drop=PSUM banks", "rule.banks=off"}, {"drop=engine couplings", "rule.couplings=off"}, {"drop=DMA ring depth", "rule.rings=off"},
+		{"drop=anti-dependencies+PSUM banks", "drop=anti+bank"}} {
+		if a, b := get(c[0]), get(c[1]); a != b {
+			t.Errorf("%s gives %d, %s %d", c[0], a, c[1], b)
+		}
+	}
 	if got := get("latency.PE=10x", "latency.DVE=10x", "latency.Activation=10x", "latency.Pool=10x", "latency.SP=10x", "latency.DMA=10x"); got <= 9*base/2 {
 		t.Errorf("everything ten times as long gives %d, was %d", got, base)
 	}
@@ -211,9 +222,10 @@ func TestSettings(t *testing.T) {
 		{"latency.Nothing=2x", "neither an engine"},
 		{"latency.PE=5", "factor"},
 		{"drop=flow", "not anti"},
+		{"drop=anti+", "name is missing"},
 		{"drop=anti:engine=PE", "buffer=NAME"},
-		{"drop=anti:buffer=nothing", "no anti-dependency protects"},
-		{"queue.depth.nothing=3", "no queue"},
+		{"drop=anti:buffer=nothing", "(unknown)"},
+		{"queue.depth.nothing=3", "no queue or queue class is called \"nothing\" ("},
 		{"rule.nothing=off", "banks, couplings"},
 		{"rule.banks=2", "on or off"},
 		{"reference=3", "fields of its own"},

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"perfsim/components"
+	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
 )
@@ -217,10 +218,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 		case b.Bounded:
 			cost = "≤ " + nanos(b.CostNS) + ", " + share(b.Share)
 		}
-		name := b.Name
-		if b.Tensor != "" && b.Tensor != b.Name {
-			name += " of " + b.Tensor
-		}
+		name := antidep.Label(b.Name, b.Tensor)
 		size, extra := humanize.IBytes(b.Bytes), fmt.Sprint(b.Extra)
 		if b.Memory == "" {
 			size, extra = "–", "–"
