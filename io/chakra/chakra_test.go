@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -151,6 +152,35 @@ comm | CollectiveCompute nccl:all_reduce | 1 | F:c O:p A:v A:d
 	}
 	if m.Attribute("trace.schema") != "1.1.1" || m.Attribute("trace.pid") != "5" {
 		t.Errorf("attributes %v", m.Attributes)
+	}
+}
+
+// Lists of tensors as long as an element may be take no more than their length.
+func TestManyTensors(t *testing.T) {
+	const n = 100_000
+	list := func(id, storage int) string {
+		var b strings.Builder
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `[%d,%d,0,1,1,"c"]`, id+i, storage+i)
+		}
+		return b.String()
+	}
+	// The second node reads what the first made, and puts out views of it.
+	in := `{"schema":"1","nodes":[{"id":1,"name":"a","parent":1,"outputs":[` + list(0, 0) + `]},{"id":2,"name":"b","parent":2,"inputs":[` + list(0, 0) +
+		`],"outputs":[` + list(n, 0) + `]}]}`
+	start := time.Now()
+	m, err := readText(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := m.Edges.Counts(); c[components.Flow] != 1 || c[components.Anti]+c[components.Output] != 0 {
+		t.Errorf("edges %v", c)
+	}
+	if d := time.Since(start); d > 30*time.Second {
+		t.Errorf("took %v", d)
 	}
 }
 

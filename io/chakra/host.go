@@ -173,10 +173,11 @@ func (g *graph) tensorDependencies(hosts []hostNode, tensors []tensor) {
 		return x
 	}
 	var flow, anti, out []uint64
-	add := func(to []uint64, id, self uint64) []uint64 {
-		if id == self || slices.Contains(to, id) {
+	add := func(to []uint64, have map[uint64]bool, id, self uint64) []uint64 {
+		if id == self || have[id] {
 			return to
 		}
+		have[id] = true
 		return append(to, id)
 	}
 	for _, h := range hosts {
@@ -188,29 +189,30 @@ func (g *graph) tensorDependencies(hosts []hostNode, tensors []tensor) {
 			continue
 		}
 		flow, anti, out = flow[:0], anti[:0], out[:0]
+		// Sets, as a list of tensors may have any length.
+		ids, read, flows, outs := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
 		inputs, outputs := tensors[h.inputs.lo:h.inputs.hi], tensors[h.outputs.lo:h.outputs.hi]
 		for _, t := range inputs {
+			ids[t.id], read[t.storage] = true, true
 			if w, ok := maker[t.id]; ok {
-				flow = add(flow, w, h.id)
+				flow = add(flow, flows, w, h.id)
 			}
 			s := at(t.storage)
 			if s.written {
-				flow = add(flow, s.writer, h.id)
+				flow = add(flow, flows, s.writer, h.id)
 			}
 			if len(s.readers) == 0 || s.readers[len(s.readers)-1] != h.id {
 				s.readers = append(s.readers, h.id)
 			}
 		}
 		for _, t := range outputs {
-			same := slices.ContainsFunc(inputs, func(i tensor) bool { return i.id == t.id })
-			view := !same && slices.ContainsFunc(inputs, func(i tensor) bool { return i.storage == t.storage })
 			maker[t.id] = h.id
-			if view {
-				continue
+			if !ids[t.id] && read[t.storage] {
+				continue // a view
 			}
 			s := at(t.storage)
 			if s.written {
-				out = add(out, s.writer, h.id)
+				out = add(out, outs, s.writer, h.id)
 			}
 			for _, r := range s.readers {
 				if r != h.id {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -174,11 +175,12 @@ func (x *moduleMaker) origins() error {
 		}
 	}
 	x.devices = len(devices)
+	sorted := slices.Sorted(maps.Keys(devices)) // of several errors the first device's is told
 	var at uint64
 	for s := range l.Sessions {
 		x.noClock = x.noClock || l.Sessions[s].FreqMHz <= 0
 		next := at
-		for d := range devices {
+		for _, d := range sorted {
 			k := deviceSession{d, uint32(s)}
 			if t, ok := x.start[k]; ok {
 				t.at = at

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -189,5 +190,14 @@ func TestModuleWithoutZones(t *testing.T) {
 		"0,1,2,BRISC,1,0,0,7,A,begin,1,a.cc\n0,1,2,BRISC,65537,5000000000000,0,7,A,end,1,a.cc\n", Options{})
 	if _, err := Module(context.Background(), "log", l); err == nil || !strings.Contains(err.Error(), "more than a day") {
 		t.Errorf("a log of 150 years gives %v", err)
+	}
+	text := "ARCH: x, CHIP_FREQ[MHz]: 0.001\nPCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], stat value, Run ID,  zone name, zone phase, source line, source file\n"
+	for d := range 9 { // 8 to 0
+		text += strings.ReplaceAll("#,1,2,BRISC,1,0,0,7,A,begin,1,a.cc\n#,1,2,BRISC,65537,5000000000000,0,7,A,end,1,a.cc\n", "#", strconv.Itoa(8-d))
+	}
+	for range 20 {
+		if _, err := Module(context.Background(), "log", readText(t, text, Options{})); err == nil || !strings.HasPrefix(err.Error(), "device 0:") {
+			t.Fatalf("the error is not that of the first device: %v", err)
+		}
 	}
 }
