@@ -568,6 +568,9 @@ func (p *parser) dimLabels(op components.OpID) bool {
 	return true
 }
 
+// maxSpatial is how many spatial dimensions have a digit to be named by.
+const maxSpatial = 10
+
 func parseDimLabels(text string) (d components.ConvDims, ok bool) {
 	lhs, rest, ok1 := strings.Cut(text, "_")
 	rhs, out, ok2 := strings.Cut(rest, "->")
@@ -578,7 +581,7 @@ func parseDimLabels(text string) (d components.ConvDims, ok bool) {
 	// part in nothing.
 	lhs, rhs, out = strings.ReplaceAll(lhs, "?", ""), strings.ReplaceAll(rhs, "?", ""), strings.ReplaceAll(out, "?", "")
 	n := len(lhs) - 2
-	if n < 0 || n > 10 || len(rhs) != n+2 || len(out) != n+2 {
+	if n < 0 || n > maxSpatial || len(rhs) != n+2 || len(out) != n+2 {
 		return d, false
 	}
 	var okIn, okKer, okOut bool
@@ -668,25 +671,31 @@ func (p *parser) replicaGroups(op components.OpID) bool {
 	return p.meshGroups(op)
 }
 
-// iotaGroups takes "[2,4]<=[8]" or "[2,4]<=[4,2]T(1,0)".
+// iotaGroups takes "[2,4]<=[8]" or "[2,4]<=[4,2]T(1,0)" into scratch space
+// that the next list reuses.
 func (p *parser) iotaGroups() (r components.ReplicaGroups, ok bool) {
 	at := p.pos
 	r.Form = components.GroupsIota
-	if r.Dims, ok = p.intsBetween('[', ']', nil); !ok {
+	v, ok := p.intsBetween('[', ']', p.ints[:0])
+	if !ok {
 		return r, false
 	}
 	if !p.expect('<', "in the iota form of replica groups") || !p.expect('=', "after '<'") {
 		return r, false
 	}
-	if r.Reshape, ok = p.intsBetween('[', ']', nil); !ok {
+	dims := len(v)
+	if v, ok = p.intsBetween('[', ']', v); !ok {
 		return r, false
 	}
+	reshape := len(v)
 	if p.peek() == 'T' {
 		p.pos++
-		if r.Perm, ok = p.intsBetween('(', ')', nil); !ok {
+		if v, ok = p.intsBetween('(', ')', v); !ok {
 			return r, false
 		}
 	}
+	p.ints = v
+	r.Dims, r.Reshape, r.Perm = v[:dims:dims], v[dims:reshape:reshape], v[reshape:]
 	return r, validIota(r) || p.failAt(at, "replica groups %v<=%v%v do not name each device once", r.Dims, r.Reshape, r.Perm)
 }
 

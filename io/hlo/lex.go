@@ -253,26 +253,26 @@ func (c *scanner) int() (int64, bool) {
 	c.peek()
 	start := c.pos
 	i := start
+	limit := uint64(1<<63 - 1)
 	if i < len(c.s) && c.s[i] == '-' {
 		i++
+		limit++
 	}
 	var v uint64
 	digits := i
 	for i < len(c.s) && c.s[i]-'0' <= 9 {
-		if v > (1<<63-1)/10 {
+		d := uint64(c.s[i] - '0')
+		if v > (limit-d)/10 {
 			return 0, c.failAt(start, "integer does not fit in 64 bits")
 		}
-		v = v*10 + uint64(c.s[i]-'0')
+		v = v*10 + d
 		i++
 	}
 	if i == digits {
 		return 0, c.fail("expected an integer, found %s", c.found())
 	}
-	if v > 1<<63-1 {
-		return 0, c.failAt(start, "integer does not fit in 64 bits")
-	}
 	c.pos = i
-	if c.s[start] == '-' {
+	if digits > start {
 		return -int64(v), true
 	}
 	return int64(v), true

@@ -73,7 +73,7 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 				g.SetAttrStr(op, components.AttrBackendConfig, m.str())
 			}
 		case 47:
-			r.setPositive(op, components.AttrHostTransfer, m.int())
+			r.setBool(op, components.AttrHostTransfer, m.val)
 		case 49:
 			groups.Form = components.GroupsList
 			groups.Sizes, groups.Devices = r.group(groups.Sizes, groups.Devices, m.data)
@@ -99,7 +99,7 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 			}
 			pairs = append(pairs, s, t)
 		case 60:
-			r.setPositive(op, components.AttrIsStable, m.int())
+			r.setBool(op, components.AttrIsStable, m.val)
 		case 63:
 			if d, ok := components.ParseDirection(m.str()); ok {
 				g.SetInt(op, components.AttrDirection, int64(d))
@@ -107,7 +107,7 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 		case 68:
 			r.frontend(op, m.data)
 		case 71:
-			r.setPositive(op, components.AttrUseGlobalDeviceIDs, m.int())
+			r.setBool(op, components.AttrUseGlobalDeviceIDs, m.val)
 		case 74:
 			r.outputAliasing(op, m.data)
 		case 79:
@@ -178,6 +178,12 @@ func (r *protoReader) setPositive(op components.OpID, key components.OpAttr, v i
 	r.setAbove(op, key, v, 0)
 }
 
+func (r *protoReader) setBool(op components.OpID, key components.OpAttr, v uint64) {
+	if v != 0 {
+		r.g.SetInt(op, key, 1)
+	}
+}
+
 func (r *protoReader) setAbove(op components.OpID, key components.OpAttr, v, low int64) {
 	if v > low {
 		r.g.SetInt(op, key, v)
@@ -245,16 +251,27 @@ func (r *protoReader) convDims(op components.OpID, b []byte) {
 			d.OutputSpatial = m.ints(d.OutputSpatial)
 		}
 	}
+	if len(b) == 0 {
+		return // not stated
+	}
 	n := len(d.InputSpatial)
-	if len(d.KernelSpatial) != n || len(d.OutputSpatial) != n {
+	if len(d.KernelSpatial) != n || len(d.OutputSpatial) != n || n > maxSpatial {
 		r.failAt(b, "convolution has %d, %d and %d spatial dimensions", n, len(d.KernelSpatial), len(d.OutputSpatial))
 		return
 	}
-	for _, v := range append(append(append([]int64{d.InputBatch, d.InputFeature, d.KernelInput, d.KernelOutput, d.OutputBatch, d.OutputFeature},
-		d.InputSpatial...), d.KernelSpatial...), d.OutputSpatial...) {
-		if v < 0 || v >= int64(n)+2 {
-			r.failAt(b, "convolution dimension %d is outside rank %d", v, n+2)
-			return
+	for _, side := range []struct {
+		what    string
+		a, b    int64
+		spatial []int64
+	}{{"input", d.InputBatch, d.InputFeature, d.InputSpatial}, {"kernel", d.KernelInput, d.KernelOutput, d.KernelSpatial},
+		{"output", d.OutputBatch, d.OutputFeature, d.OutputSpatial}} {
+		seen := 0
+		for _, v := range append([]int64{side.a, side.b}, side.spatial...) {
+			if v < 0 || v >= int64(n)+2 || seen>>v&1 != 0 {
+				r.failAt(b, "convolution %s dimension %d is outside rank %d or occurs twice", side.what, v, n+2)
+				return
+			}
+			seen |= 1 << v
 		}
 	}
 	r.g.SetConvDims(op, d)
@@ -564,59 +581,55 @@ func (r *protoReader) literal(op components.OpID, b []byte) {
 	if g.Shapes.Rank(shape) != 0 || !elem.IsArray() || elem == components.ElemC64 || elem == components.ElemC128 {
 		return
 	}
+	set := func(v uint64) { g.SetInt(op, components.AttrConstInt, narrow(elem, v)) }
+	setFloat := func(v float64) { g.SetFloat(op, roundTo(elem, v)) }
+	isInt := elem.IsInteger() || elem == components.ElemPred
 	for m := r.message(b); m.next(); {
-		if m.num == 1 {
-			continue
-		}
 		switch m.num {
 		case 2, 4, 5, 6, 7: // preds, s32s, s64s, u32s, u64s
-			if v, ok := m.first(); ok {
-				if elem == components.ElemS32 {
-					v = uint64(int64(int32(v)))
-				}
-				g.SetInt(op, components.AttrConstInt, int64(v))
+			if v, ok := m.first(); ok && isInt {
+				set(v)
 			}
 		case 8:
-			if v, ok := m.firstFloat(); ok {
-				g.SetFloat(op, v)
+			if v, ok := m.firstFloat(); ok && !isInt {
+				setFloat(v)
 			}
 		case 9:
-			if v, ok := m.firstDouble(); ok {
-				g.SetFloat(op, v)
+			if v, ok := m.firstDouble(); ok && !isInt {
+				setFloat(v)
 			}
 		case 11, 13: // f16s, bf16s
-			if len(m.data) >= 2 {
+			if len(m.data) >= 2 && !isInt {
 				h := binary.LittleEndian.Uint16(m.data)
 				if m.num == 13 {
-					g.SetFloat(op, float64(math.Float32frombits(uint32(h)<<16)))
+					setFloat(float64(math.Float32frombits(uint32(h) << 16)))
 				} else {
-					g.SetFloat(op, halfFloat(h))
+					setFloat(halfFloat(h))
 				}
 			}
 		case 16, 17: // u16s, s16s
-			if len(m.data) >= 2 {
-				h := binary.LittleEndian.Uint16(m.data)
-				if m.num == 17 {
-					g.SetInt(op, components.AttrConstInt, int64(int16(h)))
-				} else {
-					g.SetInt(op, components.AttrConstInt, int64(h))
-				}
+			if len(m.data) >= 2 && isInt {
+				set(uint64(binary.LittleEndian.Uint16(m.data)))
 			}
 		case 3, 15, 22, 21, 26, 27, 30, 31: // u8s, s8s, u4s, s4s, s2s, u2s, s1s, u1s
-			if len(m.data) >= 1 {
-				g.SetInt(op, components.AttrConstInt, narrow(elem, m.data[0]))
+			if len(m.data) >= 1 && isInt {
+				set(uint64(m.data[0]))
 			}
 		}
 	}
 }
 
-// narrow returns the integer in the low bits of a byte.
-func narrow(e components.ElemType, b byte) int64 {
-	shift := 8 - e.Bits()
-	if e >= components.ElemS1 && e <= components.ElemS64 {
-		return int64(int8(b<<shift) >> shift)
+// narrow returns the integer of type e in the low bits of v; a predicate is 0
+// or 1.
+func narrow(e components.ElemType, v uint64) int64 {
+	if e == components.ElemPred {
+		return int64(min(v, 1))
 	}
-	return int64(b << shift >> shift)
+	shift := 64 - e.Bits()
+	if e >= components.ElemS1 && e <= components.ElemS64 {
+		return int64(v<<shift) >> shift
+	}
+	return int64(v << shift >> shift)
 }
 
 // halfFloat converts an IEEE half-precision value.

@@ -41,13 +41,54 @@ func spaces(s string, i int) int {
 // shape takes a shape. Whole shapes are looked up by their text first, so
 // that each spelling is parsed once.
 func (p *parser) shape() (components.ShapeID, bool) {
-	p.peek()
-	start := p.pos
-	end := p.shapeEnd()
-	if end < 0 {
-		return 0, false
+	switch id, found, ok := p.optionalShape(); {
+	case found || !ok:
+		return id, ok
 	}
-	text := p.s[start:end]
+	return 0, p.fail("expected a shape, found %s", p.found())
+}
+
+// optionalShape takes a shape if one begins at the cursor, as startsShape
+// tells.
+func (p *parser) optionalShape() (id components.ShapeID, found, ok bool) {
+	b := p.peek()
+	if b == '%' || b != '(' && class[b]&classWord == 0 {
+		return 0, false, true
+	}
+	s, start := p.s, p.pos
+	end := start
+	if b != '(' {
+		end = p.wordEnd(start)
+		if i := spaces(s, end); i < len(s) && s[i] == '[' {
+			id, ok = p.shapeOf(arrayEnd(s, i))
+			return id, true, ok
+		}
+		if s[start:end] != "b" || end >= len(s) || s[end] != '(' {
+			return 0, false, true
+		}
+	}
+	p.pos = end
+	if _, ok := p.balanced(); !ok {
+		return 0, true, false
+	}
+	end, p.pos = p.pos, start
+	id, ok = p.shapeOf(end)
+	return id, true, ok
+}
+
+// arrayEnd returns where the shape ends whose dimensions begin at i, as
+// parseShape will find it unless comments are inside.
+func arrayEnd(s string, i int) int {
+	i = endOf(s, i, ']')
+	if l := layoutAt(s, i); l >= 0 {
+		i = endOf(s, l, '}')
+	}
+	return i
+}
+
+// shapeOf takes the shape at the cursor, which ends at end.
+func (p *parser) shapeOf(end int) (components.ShapeID, bool) {
+	text := p.s[p.pos:end]
 	if id, ok := p.lastShapes.get(text); ok {
 		p.pos = end
 		return id, true
@@ -56,7 +97,6 @@ func (p *parser) shape() (components.ShapeID, bool) {
 	if ok {
 		p.pos = end
 	} else {
-		p.pos = start
 		if id, ok = p.parseShape(0); !ok {
 			return 0, false
 		}
@@ -70,34 +110,6 @@ func (p *parser) shape() (components.ShapeID, bool) {
 	}
 	p.lastShapes.put(text, id)
 	return id, true
-}
-
-// shapeEnd returns the end of the shape at the cursor, as parseShape will
-// find it, without looking inside; -1 after a mistake.
-func (p *parser) shapeEnd() int {
-	s := p.s
-	i := p.pos
-	if i < len(s) && s[i] != '(' {
-		i = spaces(s, p.wordEnd(i))
-		if i < len(s) && s[i] == '[' {
-			i = endOf(s, i, ']')
-			if l := layoutAt(s, i); l >= 0 {
-				i = endOf(s, l, '}')
-			}
-			return i
-		}
-	}
-	save := p.pos
-	defer func() { p.pos = save }()
-	p.pos = i
-	if i >= len(s) || s[i] != '(' {
-		p.fail("expected a shape, found %s", p.found())
-		return -1
-	}
-	if _, ok := p.balanced(); !ok {
-		return -1
-	}
-	return p.pos
 }
 
 // endOf returns the position after the next b at or after i, at most len(s).

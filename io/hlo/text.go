@@ -551,12 +551,9 @@ func (p *parser) named() bool {
 // body reads "[shape] opcode(operands), attributes" and adds the operator.
 // An empty name means that it is anonymous: an operand of another.
 func (p *parser) body(at int, name string) (components.OpID, bool) {
-	shape := components.ShapeID(0)
-	if p.startsShape() {
-		var ok bool
-		if shape, ok = p.shape(); !ok {
-			return 0, false
-		}
+	shape, _, ok := p.optionalShape()
+	if !ok {
+		return 0, false
 	}
 	p.peek()
 	kindAt := p.pos
@@ -721,25 +718,27 @@ func (p *parser) operandList() bool {
 		if !p.operand() {
 			return false
 		}
-		if p.accept(',') {
-			continue
+		switch p.peek() {
+		case ',':
+			p.pos++
+		case ')':
+			p.pos++
+			return true
+		default:
+			return p.expect(')', "to end the operands")
 		}
-		return p.expect(')', "to end the operands")
 	}
 }
 
 // operand takes "[shape] name[#i…]" or "[shape] opcode(operands)".
 func (p *parser) operand() bool {
-	b := p.peek()
+	p.peek()
 	at := p.pos
-	shape := components.ShapeID(0)
-	if b != '%' && p.startsShape() {
-		var ok bool
-		if shape, ok = p.shape(); !ok {
-			return false
-		}
-		b = p.peek()
+	shape, _, ok := p.optionalShape()
+	if !ok {
+		return false
 	}
+	b := p.peek()
 	nameAt := p.pos
 	if b != '%' {
 		i := p.wordEnd(p.pos)
