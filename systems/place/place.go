@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sync/errgroup"
@@ -91,9 +92,14 @@ func RunPlain(ctx context.Context, w *components.World, rules Rules) error {
 	return run(ctx, w, rules, false)
 }
 
-// run is RunRules; fast tells whether the assembly may be used.
-func run(ctx context.Context, w *components.World, rules Rules, fast bool) error {
+// run is RunRules; assembly tells whether it may be used.
+func run(ctx context.Context, w *components.World, rules Rules, assembly bool) error {
 	m := w.Module
+	// fast is what the plain path works in, used again for the next block.
+	var fast *sync.Pool
+	if assembly {
+		fast = &sync.Pool{New: func() any { return newPadded(m.Instr.Len()) }}
+	}
 	w.Placement++
 	// One row more than there are instructions: its times stay zero, and padding
 	// points to it.
@@ -161,24 +167,32 @@ type kernel struct {
 	coll      *collectives
 
 	// For the plain path, nil where it cannot be taken.
-	blk    *block
-	arrive []pair   // with the zero row
-	bankOf []uint32 // by lane
+	blk    *sync.Pool // of *block
+	arrive []pair     // with the zero row
+	bankOf []uint32   // by lane
+	// allBanks is banks with what lies before.
+	allBanks []pair
 }
 
 const numBanks = 8
 
-func newKernel(w *components.World, rules Rules, arrive []pair, fast bool) *kernel {
+// bankFirst is how many times lie before those of banks, for the assembly: it
+// has rows without a bank use the first and wait for the second, which stays
+// zero.
+const bankFirst = 2
+
+func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool) *kernel {
 	lanes := w.Module.Lanes.Len()
 	k := &kernel{w: w, m: w.Module, rules: rules, free: make([]pair, lanes)}
 	cores := lanes/components.LanesPerCore + 1
-	k.banks = make([]pair, cores*numBanks)
+	k.allBanks = make([]pair, bankFirst+cores*numBanks)
+	k.banks = k.allBanks[bankFirst:]
 	k.psumWrite = make([]pair, lanes)
-	if fast && !rules.Couplings && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
-		k.arrive, k.blk = arrive, &block{}
+	if fast != nil && !rules.Couplings && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
+		k.arrive, k.blk = arrive, fast
 		k.bankOf = make([]uint32, lanes)
 		for l := range k.bankOf {
-			k.bankOf[l] = uint32(l/components.LanesPerCore*numBanks) * uint32(unsafe.Sizeof(pair{}))
+			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * uint32(unsafe.Sizeof(pair{}))
 		}
 	}
 	return k

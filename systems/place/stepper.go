@@ -12,7 +12,7 @@ type Stepper struct{ k *kernel }
 // w, which Prepare has made room for; blocks are stepped with a stepper of
 // their own each, side by side if need be.
 func NewStepper(w *components.World, rules Rules) *Stepper {
-	return &Stepper{newKernel(w, rules, nil, false)}
+	return &Stepper{newKernel(w, rules, nil, nil)}
 }
 
 // Prepare makes room for the events of steppers of w.

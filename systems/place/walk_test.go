@@ -114,52 +114,6 @@ func TestPlainPathEqualsGo(t *testing.T) {
 	}
 }
 
-// Tables that no check has seen cannot make the assembly read or write
-// outside its arrays: rows it cannot trust are left to the Go code.
-func TestAssemblyStaysInside(t *testing.T) {
-	if !hasFast() {
-		t.Skip("no assembly for this machine")
-	}
-	const n, guard = 2 * blockRows, 64
-	mark := pair{0xdead, 0xbeef}
-	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(5, seed))
-		off, words := make([]uint32, n+1), make([]uint32, 3*n)
-		for i := range off {
-			switch r.IntN(50) {
-			case 0:
-				off[i] = r.Uint32()
-			default:
-				off[i] = uint32(i * 3)
-			}
-		}
-		for i := range words {
-			words[i] = r.Uint32()
-		}
-		lane := make([]uint16, n)
-		for i := range lane {
-			lane[i] = uint16(r.IntN(12))
-			if r.IntN(100) == 0 {
-				lane[i] = uint16(r.Uint32())
-			}
-		}
-		arrive := slices.Repeat([]pair{mark}, n+1+2*guard)
-		free := slices.Repeat([]pair{mark}, 12+2*guard)
-		b := &block{off: &off[0], words: &words[0], numWords: uint32(len(words)), flags: &make([]components.Flags, n)[0],
-			banks: &make([]uint16, n)[0], issue: &make([]uint32, n)[0], latency: &make([]uint32, n)[0], lane: &lane[0],
-			arrive: &arrive[guard], out: &arrive[guard], free: &free[guard], lanes: 12, zero: 2 * n, rows: blockRows}
-		ready := padRows(b)
-		for row := 0; row < ready; row++ {
-			row = walkRows(b, row, ready)
-		}
-		for _, s := range [][]pair{arrive[:guard], arrive[guard+n+1:], free[:guard], free[guard+12:]} {
-			if slices.ContainsFunc(s, func(p pair) bool { return p != mark }) {
-				t.Fatalf("seed %d: wrote outside its arrays", seed)
-			}
-		}
-	}
-}
-
 // At the sizes where times are asked for ahead, the times are those of a loop
 // that knows lanes and edges only.
 func TestLargeModules(t *testing.T) {
