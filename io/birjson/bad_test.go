@@ -82,7 +82,7 @@ func TestBadInput(t *testing.T) {
 			case !strings.HasPrefix(err.Error(), "test.bir.json:"):
 				t.Errorf("%s: does not name the file: %s", c.name, err)
 			}
-			if d := time.Since(start); d > 2*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("%s took %s", c.name, d)
 			}
 		}

@@ -178,7 +178,7 @@ func TestAliasBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			n, err := Read(strings.NewReader(text))
-			if d := time.Since(start); d > 10*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("took %v", d)
 			}
 			if err == nil && len(n.Problems) > maxProblems {

@@ -202,7 +202,7 @@ func TestLinear(t *testing.T) {
 		if _, err := parse(t, c.name, []byte(c.text), 2); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%s took %v for %d bytes", c.name, d, len(c.text))
 		}
 	}

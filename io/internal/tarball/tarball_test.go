@@ -498,8 +498,8 @@ func TestSizeThatLies(t *testing.T) {
 	if _, err = readAll(b, Limits{}); err == nil || !strings.Contains(err.Error(), "cut short") {
 		t.Error(err)
 	}
-	if time.Since(start) > time.Second {
-		t.Error("took", time.Since(start))
+	if d := time.Since(start); d > time.Minute {
+		t.Error("took", d)
 	}
 }
 
