@@ -2,24 +2,9 @@ package catapult
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"strconv"
 )
-
-// powers has the powers of ten, powers[0] left 0 so that 0 has one digit;
-// what lies behind is never reached.
-var powers = [32]uint64{0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16}
-
-// digits returns the number of decimal digits of v below 10^16: the number of
-// bits times log10(2), corrected by one comparison.
-func digits(v uint64) int {
-	n := bits.Len64(v) * 1233 >> 12
-	if v >= powers[n&31] {
-		n++
-	}
-	return n
-}
 
 // eight returns the eight digits of v below 10^8 as text, the first in the
 // lowest byte: halves of four digits, then of two, then of one, all at once.
@@ -29,28 +14,95 @@ func eight(v uint64) uint64 {
 	hi = x * 10486 >> 20 & 0x7f0000007f // a hundredth of each half, exact below 10^4
 	x = hi | (x-hi*100)<<16
 	hi = x * 103 >> 10 & 0x000f000f000f000f // a tenth of each, exact below 100
-	x = hi | (x-hi*10)<<8
-	return x | 0x3030303030303030
+	return hi | (x-hi*10)<<8 | ascii
 }
 
-// appendUint is strconv.AppendUint for the numbers that a trace is full of:
-// below 10^16 they are written eight digits at a time to where they belong.
-func appendUint(b []byte, v uint64) []byte {
+// ascii makes text of the digits of eight.
+const ascii = 0x3030303030303030
+
+// threes has the text of three digits, the first in the lowest byte: with
+// leading zeros, and without them and their number in the highest byte. Eight
+// kilobytes stay in the first-level cache, and most numbers of a trace are two
+// or three of them; eight takes three times as many operations.
+var threes, heads = makeThrees()
+
+func makeThrees() (threes, heads [1024]uint32) {
+	for v := range uint32(1000) {
+		text := v/100 | v/10%10<<8 | v%10<<16 | ascii&0xffffff
+		n := uint32(1)
+		if v >= 100 {
+			n = 3
+		} else if v >= 10 {
+			n = 2
+		}
+		threes[v], heads[v] = text, text>>(24-8*n)|n<<24
+	}
+	return threes, heads
+}
+
+// few returns the text of v below 10^8, the first digit in the lowest byte,
+// and how many digits it has.
+func few(v uint64) (text uint64, n int) {
+	if v < 1000 {
+		h := heads[v]
+		return uint64(h & 0xffffff), int(h >> 24)
+	}
+	hi := uint32(v) / 1000
+	lo := uint64(threes[(uint32(v)-hi*1000)&1023])
+	if hi < 1000 {
+		h := heads[hi]
+		k := h >> 24
+		return uint64(h&0xffffff) | lo<<(8*k&63), int(k) + 3
+	}
+	top := hi / 1000
+	h := heads[top&1023]
+	k := h >> 24
+	return uint64(h&0xffffff) | (uint64(threes[(hi-top*1000)&1023])|lo<<24)<<(8*k&63), int(k) + 6
+}
+
+// decimal is few for v below 10^16, in two words.
+func decimal(v uint64) (lo, hi uint64, n int) {
+	if v < 1e8 {
+		lo, n = few(v)
+		return lo, 0, n
+	}
+	head := v / 1e8
+	last := eight(v - head*1e8)
+	lo, n = few(head)
+	return lo | last<<(8*uint(n)), last >> (64 - 8*uint(n)), n + 8
+}
+
+// numberRoom is what putUint may write to, whatever the number.
+const numberRoom = 24
+
+// putUint writes v to o at n and returns where it ends. Up to numberRoom bytes
+// are written to; those behind the end mean nothing.
+func putUint(o []byte, n int, v uint64) int {
+	if v < 1e8 {
+		text, d := few(v)
+		binary.LittleEndian.PutUint64(o[n:], text)
+		return n + d
+	}
 	if v >= 1e16 {
-		return strconv.AppendUint(b, v, 10)
+		return len(strconv.AppendUint(o[:n], v, 10))
 	}
-	at := len(b)
-	if cap(b)-at < 16 {
-		b = slices.Grow(b, 16)
+	lo, hi, d := decimal(v)
+	put16(o, n, lo, hi)
+	return n + d
+}
+
+// put16 writes two words.
+func put16(o []byte, n int, lo, hi uint64) {
+	out := o[n : n+16]
+	binary.LittleEndian.PutUint64(out, lo)
+	binary.LittleEndian.PutUint64(out[8:], hi)
+}
+
+// appendUint is strconv.AppendUint for the numbers that a trace is full of.
+func appendUint(b []byte, v uint64) []byte {
+	n := len(b)
+	if cap(b)-n < numberRoom {
+		b = slices.Grow(b, numberRoom)
 	}
-	n := digits(v)
-	out := b[at : at+16]
-	if v >= 1e8 {
-		hi := v / 1e8
-		binary.LittleEndian.PutUint64(out, eight(hi)>>(128-8*uint(n))) // n-8 digits
-		binary.LittleEndian.PutUint64(out[n-8:], eight(v-hi*1e8))
-		return b[:at+n]
-	}
-	binary.LittleEndian.PutUint64(out, eight(v)>>(64-8*uint(n)))
-	return b[:at+n]
+	return b[:putUint(b[:n+numberRoom], n, v)]
 }

@@ -1,15 +1,14 @@
 package catapult
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"io"
+	"math"
 	"slices"
-	"strconv"
 
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/io/format"
 	"perfsim/io/internal/ordered"
 )
 
@@ -36,29 +35,32 @@ type tracer struct {
 	run   components.Run
 	graph bool
 	tids  []int
+	text  *fragments
 	// Columns that every record asks for.
 	arrive  [][2]uint64
 	durs    [][2]uint32 // nil where durations are latencies
 	latency []uint32
 	flags   []components.Flags
 	lane    []uint16
+	opcode  []components.Opcode
+	banks   []uint16
+	names   []ecs.Symbol // nil where all are implicit
+	refs    []uint64     // nil where ids are rows
+	offsets []uint32
+	words   []uint32
 	roles   []components.OperandRole
 	dims    []uint32
 	numDims []uint8
 	steps   []int64
 	counts  []uint64
-	// What the text of a lane or opcode is, made once.
-	laneText, opcodeText [][]byte
-	// depText has, by lane and class, what stands between the id of a
-	// predecessor on another lane and its end.
-	depText [][components.NumClasses][]byte
-	// bareText has by opcode what stands between the name and the dependencies
-	// of an instruction of which no more is known.
-	bareText [][]byte
-	// shown is how long each event of the block is drawn, in ns; kept only for
-	// the arrows of the graph.
-	shown []uint64
-	first uint32
+	first   uint32 // row of the block
+	// seen has when the result of each row of the block is visible, and the
+	// row's lane in the lowest laneBits: what is asked of a predecessor costs
+	// one look at one place. It is nil where a time does not fit.
+	seen []uint64
+	// leaves has the last ns of what is drawn of each row of the block; kept
+	// only for the arrows of the graph.
+	leaves []uint64
 	// verbatim tells that the module was read from a trace and keeps the
 	// arguments about operands as they were.
 	verbatim bool
@@ -69,36 +71,22 @@ type tracer struct {
 
 func newTracer(w *components.World, r components.Run, graph bool) *tracer {
 	m := w.Module
-	t := &tracer{w: w, m: m, run: r, graph: graph, tids: laneTids(m), arrive: w.Events.Arrive.Slice(), latency: m.Instr.Latency.Slice(),
-		flags: m.Instr.Flags.Slice(), lane: m.Instr.Lane.Slice(), verbatim: m.Attribute(documentedTrace) != ""}
-	o := &m.Operands
+	in, o := &m.Instr, &m.Operands
+	t := &tracer{w: w, m: m, run: r, graph: graph, tids: laneTids(m), arrive: w.Events.Arrive.Slice(), latency: in.Latency.Slice(),
+		flags: in.Flags.Slice(), lane: in.Lane.Slice(), opcode: in.Opcode.Slice(), banks: in.Banks.Slice(),
+		offsets: m.Edges.Preds.Offsets(), words: m.Edges.Preds.Words(), verbatim: m.Attribute(documentedTrace) != ""}
 	t.roles, t.dims, t.numDims, t.steps, t.counts = o.Role.Slice(), o.Dims.Slice(), o.NumDims.Slice(), o.Step.Slice(), o.Count.Slice()
 	if w.Events.Dur.Len() > 0 {
 		t.durs = w.Events.Dur.Slice()
 	}
-	for l, tid := range t.tids {
-		b := append([]byte(nil), `,"pid":0,"tid":`...)
-		b = strconv.AppendInt(b, int64(tid), 10)
-		t.laneText = append(t.laneText, append(b, `,"args":{"bir_id":`...))
-		var deps [components.NumClasses][]byte
-		for c := range deps {
-			b = append([]byte(nil), `,"engine":"Engine`...)
-			b = strconv.AppendInt(b, int64(l), 10)
-			b = append(b, '"')
-			deps[c] = append(b, edgeText[c]...)
-		}
-		t.depText = append(t.depText, deps)
+	if in.Name.Len() > 0 {
+		t.names = in.Name.Slice()
 	}
-	for op := range m.NumOpcodes() {
-		b := append([]byte(nil), `","opcode":`...)
-		b = format.AppendJSONString(b, m.OpcodeName(components.Opcode(op)))
-		b = append(b, `,"nki_source_location":`...)
-		t.opcodeText = append(t.opcodeText, b)
-		b = append(bytes.Clone(b), `"","input_shapes":"","output_shapes":"","input_access_patterns":"","output_access_patterns":"","inst_dump":"`...)
-		b = format.AppendJSONText(b, m.OpcodeName(components.Opcode(op)))
-		t.bareText = append(t.bareText, append(b, '"'))
+	if in.Ref.Len() > 0 {
+		t.refs = in.Ref.Slice()
 	}
-	t.bare = !t.verbatim && m.Instr.Source.Len() == 0 && m.Operands.Len() == 0 && m.Instr.Func.Len() == 0 && m.Instr.Text.Len() == 0
+	t.text = makeFragments(m, t.tids)
+	t.bare = !t.verbatim && in.Source.Len() == 0 && o.Len() == 0 && in.Func.Len() == 0 && in.Text.Len() == 0
 	return t
 }
 
@@ -115,6 +103,20 @@ func (t *tracer) span(i uint32) (start, end uint64) {
 	return at - dur, at
 }
 
+// laneBits is how many bits of tracer.seen are the lane.
+const laneBits = 16
+
+// visible returns when the result of row p of the block is visible, and its
+// lane.
+func (t *tracer) visible(p uint32) (at uint64, lane uint16) {
+	if t.seen != nil {
+		s := t.seen[p-t.first]
+		return s >> laneBits, uint16(s)
+	}
+	_, at = t.span(p)
+	return at, t.lane[p]
+}
+
 // pieceRows is how many records are rendered at a time: about 100 KB.
 const pieceRows = 256
 
@@ -123,15 +125,9 @@ type piece struct{ lane, from, to int }
 
 func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 	first, end := t.m.Blocks.First.At(b), t.m.Blocks.End.At(b)
-	t.first = first
-	lanes := t.byLane(first, end)
+	lanes := t.lay(first, end)
 	if t.graph {
-		t.shown = make([]uint64, end-first)
-		for _, rows := range lanes {
-			for n, i := range rows {
-				_, _, t.shown[i-first] = t.drawn(rows, n)
-			}
-		}
+		t.leave(lanes, end)
 	}
 	if _, err := out.Write(t.threads(lanes)); err != nil {
 		return err
@@ -156,30 +152,13 @@ func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 			}
 			return buf
 		}
-		rows := lanes[p.lane]
-		for i := p.from; i < p.to; i++ {
-			start, end, dur := t.drawn(rows, i)
-			buf = t.event(buf, rows[i], start, end, dur)
-		}
-		return buf
+		return t.events(buf, lanes[p.lane], p.from, p.to)
 	})
 	if err != nil {
 		return err
 	}
 	_, err = out.Write([]byte("]\n"))
 	return err
-}
-
-// drawn returns start and end of the n-th event of a lane and how long it is
-// drawn: not beyond the next one's start.
-func (t *tracer) drawn(rows []uint32, n int) (start, end, dur uint64) {
-	start, end = t.span(rows[n])
-	until := end
-	if n+1 < len(rows) {
-		next, _ := t.span(rows[n+1])
-		until = min(end, next)
-	}
-	return start, end, until - start
 }
 
 // threads returns the head of the trace: the documented thread names and
@@ -203,206 +182,78 @@ func (t *tracer) threads(lanes [][]uint32) []byte {
 	return b
 }
 
-// byLane sorts the placed rows of a block by lane, in the order in which
-// they are on it.
-func (t *tracer) byLane(first, end uint32) [][]uint32 {
-	lane, flags := t.m.Instr.Lane.Slice(), t.m.Instr.Flags.Slice()
+// lay sorts the placed rows of a block by lane, in the order in which they are
+// on it, and fills seen.
+func (t *tracer) lay(first, end uint32) [][]uint32 {
+	t.first = first
+	lane, flags := t.lane[first:end], t.flags[first:end]
 	count := make([]int, t.m.Lanes.Len())
-	for i := first; i < end; i++ {
-		if flags[i]&components.FlagLoop == 0 {
-			count[lane[i]]++
+	for k, l := range lane {
+		if flags[k]&components.FlagLoop == 0 {
+			count[l]++
 		}
 	}
-	all := make([]uint32, 0, end-first)
+	// Columns, because large ones ask for huge pages.
+	rows, seen := ecs.NewColumn[uint32]("rows"), ecs.NewColumn[uint64]("seen")
+	all := rows.Resize(int(end - first))
+	t.seen = seen.Resize(int(end - first))
 	out := make([][]uint32, len(count))
 	for l, n := range count {
-		out[l] = all[len(all) : len(all) : len(all)+n]
-		all = all[:len(all)+n]
+		out[l], all = all[:0:n], all[n:]
 	}
-	for i := first; i < end; i++ {
-		if flags[i]&components.FlagLoop == 0 {
-			out[lane[i]] = append(out[lane[i]], i)
+	latest := make([]uint64, len(count))
+	unsorted := make([]bool, len(count))
+	wide := uint64(0)
+	for k, l := range lane {
+		i := first + uint32(k)
+		start, at := t.span(i)
+		wide |= at
+		t.seen[k] = at<<laneBits | uint64(l)
+		if flags[k]&components.FlagLoop != 0 {
+			continue
 		}
+		out[l] = append(out[l], i)
+		if start < latest[l] {
+			unsorted[l] = true
+		}
+		latest[l] = start
 	}
-	for _, rows := range out {
-		t.sortByStart(rows)
+	if wide>>(64-laneBits) != 0 {
+		t.seen = nil
+	}
+	for l, rows := range out {
+		if unsorted[l] {
+			t.sortByStart(rows)
+		}
 	}
 	return out
 }
 
-// sortByStart sorts the rows of a lane by start, the longer first at equal
-// starts. In-order lanes are sorted already, save for equal starts.
+// sortByStart sorts the rows of a lane by start and then by row. In-order
+// lanes are sorted already.
 func (t *tracer) sortByStart(rows []uint32) {
-	start := func(i uint32) uint64 { s, _ := t.span(i); return s }
-	sorted := true
-	for n := 1; n < len(rows) && sorted; n++ {
-		sorted = start(rows[n-1]) <= start(rows[n])
+	slices.SortStableFunc(rows, func(a, b uint32) int {
+		x, _ := t.span(a)
+		y, _ := t.span(b)
+		return cmp.Compare(x, y)
+	})
+}
+
+// leave fills leaves.
+func (t *tracer) leave(lanes [][]uint32, end uint32) {
+	c := ecs.NewColumn[uint64]("leaves")
+	t.leaves = c.Resize(int(end - t.first))
+	for k := range t.leaves {
+		t.leaves[k], _ = t.span(t.first + uint32(k)) // of loops, which are not drawn
 	}
-	if !sorted {
-		slices.SortStableFunc(rows, func(a, b uint32) int {
-			if x, y := start(a), start(b); x != y {
-				if x < y {
-					return -1
-				}
-				return 1
+	for _, rows := range lanes {
+		next := uint64(math.MaxUint64)
+		for _, i := range slices.Backward(rows) {
+			start, end := t.span(i)
+			if shown := min(end, next) - start; shown > 0 {
+				t.leaves[i-t.first] = start + shown - 1
 			}
-			return 0
-		})
-	}
-}
-
-// maxExact is the largest integer that JSON readers with floating-point
-// numbers keep exactly; larger ids are written as strings.
-const maxExact = 1 << 53
-
-func (t *tracer) appendID(b []byte, i uint32) []byte {
-	id := uint64(i)
-	if t.m.Instr.Ref.Len() > 0 {
-		id = t.m.Instr.Ref.At(int(i))
-	}
-	if id > maxExact {
-		b = append(b, '"')
-		b = appendUint(b, id)
-		return append(b, '"')
-	}
-	return appendUint(b, id)
-}
-
-// event appends the complete event from start to end, drawn for dur ns.
-func (t *tracer) event(b []byte, i uint32, start, end, dur uint64) []byte {
-	m := t.m
-	in := &m.Instr
-	b = append(b, `,{"name":"`...)
-	nameAt := len(b)
-	b = t.appendName(b, i)
-	nameEnd := len(b)
-	b = append(b, `","ph":"X","ts":`...)
-	b = appendUint(b, start)
-	b = append(b, `,"dur":`...)
-	b = appendUint(b, dur)
-	b = append(b, t.laneText[t.lane[i]]...)
-	b = t.appendID(b, i)
-	b = append(b, `,"bir_name":"`...)
-	b = append(b, b[nameAt:nameEnd]...)
-	if t.bare {
-		b = append(b, t.bareText[in.Opcode.At(int(i))]...)
-	} else {
-		b = append(b, t.opcodeText[in.Opcode.At(int(i))]...)
-		b = format.AppendJSONString(b, m.Symbols.Bytes(in.Source.Get(int(i))))
-		b = t.appendOperands(b, i)
-	}
-	if end-start != dur {
-		b = append(b, `,"latency_ns":`...)
-		b = appendUint(b, end-start)
-	}
-	if banks := in.Banks.At(int(i)); banks != 0 {
-		b = append(b, `,"psum_banks":[`...)
-		b = appendUint(b, uint64(banks&0xff))
-		b = append(b, ',')
-		b = appendUint(b, uint64(banks>>8))
-		b = append(b, ']')
-	}
-	b = append(b, `,"deps":[`...)
-	b = t.deps(b, i)
-	return append(b, "]}}\n"...)
-}
-
-// appendName appends the escaped name without quotes.
-func (t *tracer) appendName(b []byte, i uint32) []byte {
-	if s := t.m.Instr.Name.Get(int(i)); s != 0 {
-		return format.AppendJSONText(b, t.m.Symbols.Bytes(s))
-	}
-	b = append(b, "I-"...) // what Module.InstrName says
-	return appendUint(b, uint64(i))
-}
-
-// edgeText has the two documented fragments of a dependency, by class.
-var edgeText = [components.NumClasses]string{
-	components.ClassFlow:    `,"edge_type":"Flow","end_time":`,
-	components.ClassOutput:  `,"edge_type":"Output","end_time":`,
-	components.ClassOrdered: `,"edge_type":"Ordered","end_time":`,
-	components.ClassAnti:    `,"edge_type":"Anti","end_time":`,
-}
-
-// deps appends one element per predecessor that has an event: its id, for
-// cross-engine ones the engine, and the documented two fragments.
-func (t *tracer) deps(b []byte, i uint32) []byte {
-	lane := t.lane[i]
-	for n, w := range t.m.Edges.Preds.Row(int(i)) {
-		p := w & ecs.TargetMask
-		class := uint8(w >> ecs.ClassShift)
-		if n > 0 {
-			b = append(b, `,{"bir_id":`...)
-		} else {
-			b = append(b, `{"bir_id":`...)
+			next = start
 		}
-		b = t.appendID(b, p)
-		if pl := t.lane[p]; pl != lane {
-			b = append(b, t.depText[pl][class]...)
-		} else {
-			b = append(b, edgeText[class]...)
-		}
-		_, end := t.span(p)
-		b = appendUint(b, end)
-		if t.graph && class == components.ClassAnti && t.run == components.RunB {
-			b = append(b, `,"honoured":false`...)
-		}
-		b = append(b, '}')
 	}
-	return b
-}
-
-// arrows appends a flow arrow for every honoured dependency of i: it starts
-// in the last ns of what is drawn of the producer and ends at the consumer's
-// start.
-func (t *tracer) arrows(b []byte, i uint32) []byte {
-	if t.flags[i]&components.FlagLoop != 0 {
-		return b
-	}
-	row := t.m.Edges.Preds.Row(int(i))
-	if len(row) == 0 {
-		return b
-	}
-	off := t.m.Edges.Preds.Offsets()[i]
-	to, _ := t.span(i)
-	for n, w := range row {
-		p := w & ecs.TargetMask
-		class := uint8(w >> ecs.ClassShift)
-		if class == components.ClassAnti && t.run == components.RunB {
-			continue
-		}
-		from, _ := t.span(p)
-		if shown := t.shown[p-t.first]; shown > 0 {
-			from += shown - 1
-		}
-		from = min(from, to)
-		id := uint64(off) + uint64(n)
-		b = t.arrow(b, startText[class], id, from, t.lane[p])
-		b = append(b, "}\n"...)
-		b = t.arrow(b, finishText[class], id, to, t.lane[i])
-		b = append(b, ",\"bp\":\"e\"}\n"...)
-	}
-	return b
-}
-
-// startText and finishText begin the two records of an arrow, by class.
-var (
-	startText  = arrowTexts("s")
-	finishText = arrowTexts("f")
-)
-
-func arrowTexts(ph string) (t [components.NumClasses]string) {
-	for c := range t {
-		t[c] = `,{"name":"` + components.KindOfClass(uint8(c)).String() + `","cat":"dep","ph":"` + ph + `","id":`
-	}
-	return t
-}
-
-func (t *tracer) arrow(b []byte, text string, id, ts uint64, lane uint16) []byte {
-	b = append(b, text...)
-	b = appendUint(b, id)
-	b = append(b, `,"ts":`...)
-	b = appendUint(b, ts)
-	b = append(b, `,"pid":0,"tid":`...)
-	return appendUint(b, uint64(t.tids[lane]))
 }
