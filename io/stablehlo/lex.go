@@ -56,9 +56,20 @@ func (c *scanner) failAt(pos int, format string, args ...any) bool {
 	if c.err == nil {
 		pos = min(pos, len(c.s))
 		line := c.lineAt(pos)
-		c.err = &Error{File: c.file, Line: line, Col: pos - c.lines[line-1] + 1, Msg: fmt.Sprintf(format, args...)}
+		c.err = &Error{File: c.file, Line: line, Col: pos - c.lines[line-1] + 1, Msg: oneLine(fmt.Sprintf(format, args...))}
 	}
 	return false
+}
+
+// maxMessage bounds the text of an error, which may quote a name of any length.
+const maxMessage = 400
+
+// oneLine makes a message one short line of UTF-8, whatever it quotes.
+func oneLine(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage] + "…"
+	}
+	return strings.Map(func(r rune) rune { return max(r, ' ') }, s) // makes U+FFFD of what is not UTF-8
 }
 
 func (c *scanner) fail(format string, args ...any) bool { return c.failAt(c.pos, format, args...) }

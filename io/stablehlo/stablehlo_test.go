@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"perfsim/components"
 	"perfsim/components/datadir"
@@ -443,6 +444,8 @@ func TestFailures(t *testing.T) {
 		{"regions nested deeply", strings.Repeat("module {", 1000), "t:1:1608: regions are nested more than 200 levels"},
 		{"module inside a module", "module { module { func.func @main() { return } } }", "t:1:10: a module inside a module is not supported"},
 		{"while without regions", f("  %0 = \"stablehlo.while\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"), "t:2:3: while has 0 regions, want 2"},
+		{"a name of two lines", f("  %0 = call @\"g\\0A\\FF" + strings.Repeat("x", 500) + "\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"),
+			"t:2:3: function @g \uFFFD" + strings.Repeat("x", maxMessage-len("function @g..")) + "…"},
 		{"sort without operands", f("  %0 = \"stablehlo.sort\"() : () -> tensor<4xf32>"), "t:2:3: stablehlo.sort has no operands"},
 		{"dot without operands", f("  %0 = \"stablehlo.dot\"() : () -> tensor<4xf32>"), "t:2:3: stablehlo.dot has 0 operands, want 2"},
 		{"reduction of tuples", f("  %0 = stablehlo.reduce(%a init: %a) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<4xf32>) -> tuple<f32>"), `t:2:3: reduce applies "stablehlo.add"`},
@@ -610,6 +613,9 @@ func FuzzRead(f *testing.F) {
 			var e *Error
 			if !errors.Is(err, ErrBytecode) && (!errors.As(err, &e) || e.Line < 1 || e.Col < 1) {
 				t.Fatalf("error without a place: %v", err)
+			}
+			if s := err.Error(); len(s) > 600 || strings.Contains(s, "\n") || !utf8.ValidString(s) {
+				t.Fatalf("error %q", s)
 			}
 			return
 		}
