@@ -31,6 +31,9 @@ type Options struct {
 	Level int
 	// Log receives the documented log lines; may be nil.
 	Log func(string)
+	// Source, where it gives a reader for a file of that path and size, is
+	// read instead of the file; may be nil.
+	Source func(path string, size int64) io.ReadCloser
 	// Progress is told how many bytes of traces have been packed, of how
 	// many; may be nil.
 	Progress func(done, total int64)
@@ -120,7 +123,19 @@ func (w *Writer) AddFile(ctx context.Context, name, path string) error {
 		}
 		h.ModTime, h.Mode, h.UID, h.GID = sys.ModTime, sys.Mode, sys.Uid, sys.Gid
 	}
-	if err := w.add(ctx, h, f); err != nil {
+	var src io.ReadCloser = f
+	if w.opt.Source != nil {
+		if s := w.opt.Source(path, h.Size); s != nil {
+			src = s
+		}
+	}
+	err = w.add(ctx, h, src)
+	if src != f {
+		if cerr := src.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err != nil {
 		w.err = fmt.Errorf("pack %s: %w", path, err)
 		return w.err
 	}

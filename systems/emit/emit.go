@@ -49,6 +49,10 @@ type Output struct {
 	Artifacts   []Artifact
 
 	streams []streamed
+	// cached is cachedPart, except in tests.
+	cached int64
+	// traces has the run A traces by name of file.
+	traces map[string]traceKey
 
 	staging string
 	made    []string // folders made for Dir, outermost first
@@ -99,6 +103,9 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 				}
 			}
 			o.written[key] = name
+			if !f.graph {
+				o.traces[name] = key
+			}
 			g.Go(func() error {
 				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph, each) })
 				o.Artifacts[slot].Size = size
@@ -159,7 +166,7 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 		// The lines name the folder in which the files will be.
 		say = func(line string) { log(strings.ReplaceAll(line, o.staging, o.Dir)) }
 	}
-	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: say})
+	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: say, Source: o.source(ctx, w)})
 	if err != nil {
 		return err
 	}
@@ -216,7 +223,10 @@ func (o *Output) open() error {
 		return fmt.Errorf("output folder: %w", err)
 	}
 	o.staging = dir
-	o.written = map[traceKey]string{}
+	if o.cached == 0 {
+		o.cached = cachedPart
+	}
+	o.written, o.traces = map[traceKey]string{}, map[string]traceKey{}
 	return nil
 }
 
@@ -224,6 +234,12 @@ func (o *Output) slot(name, kind string) int {
 	o.Artifacts = append(o.Artifacts, Artifact{Path: filepath.Join(o.Dir, name), Kind: kind})
 	return len(o.Artifacts) - 1
 }
+
+// cachedPart is how much of a file goes through the page cache; ours. A trace
+// of gigabytes would take every free page of the machine, drive mapped inputs
+// out, and cost more in the first touch of those pages than in rendering
+// (docs/speed.md). Smaller files will be read again soon.
+const cachedPart = 256 << 20
 
 // write writes one file of the staging folder and returns its size.
 func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err error) {
@@ -236,7 +252,12 @@ func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err
 			err = cerr
 		}
 	}()
-	if err := fill(f); err != nil {
+	out := newDirect(f, o.cached)
+	err = fill(out)
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	st, err := f.Stat()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -65,6 +66,36 @@ func pack(ctx context.Context, pw *pttf.Writer, w *components.World, s streamed)
 	if err := render(&size); err != nil {
 		return err
 	}
+	r := rendered(render)
+	err := pw.Add(ctx, s.name, int64(size), time.Time{}, r)
+	if cerr := r.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// source has traces rendered once more instead of read, where their files are
+// so large that they went past the page cache: the archive needs the sizes
+// only, and reading is not cheaper than rendering.
+func (o *Output) source(ctx context.Context, w *components.World) func(string, int64) io.ReadCloser {
+	return func(path string, size int64) io.ReadCloser {
+		key, ok := o.traces[filepath.Base(path)]
+		if !ok || size <= o.cached || key.placement != w.Placement {
+			return nil
+		}
+		return rendered(func(out io.Writer) error {
+			return catapult.Write(ctx, out, w, key.block, key.run, false, max(1, w.Config.Jobs))
+		})
+	}
+}
+
+// rendering is what a goroutine renders, to be read and closed.
+type rendering struct {
+	*io.PipeReader
+	done chan error
+}
+
+func rendered(render func(io.Writer) error) io.ReadCloser {
 	r, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -72,12 +103,14 @@ func pack(ctx context.Context, pw *pttf.Writer, w *components.World, s streamed)
 		out.CloseWithError(err) // nil becomes the end of the stream
 		done <- err
 	}()
-	err := pw.Add(ctx, s.name, int64(size), time.Time{}, r)
-	r.CloseWithError(context.Canceled) // lets the renderer go where Add gave up
-	if rerr := <-done; err == nil {
-		err = rerr
-	}
-	return err
+	return rendering{r, done}
+}
+
+// Close lets the goroutine go where not all was read, waits for it and tells
+// its error.
+func (r rendering) Close() error {
+	r.PipeReader.CloseWithError(context.Canceled)
+	return <-r.done
 }
 
 // counter counts bytes and drops them.
