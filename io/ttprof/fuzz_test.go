@@ -61,14 +61,22 @@ func FuzzDecodeRaw(f *testing.F) {
 
 func FuzzSources(f *testing.F) {
 	f.Add("k.hpp:1:1: note: '#pragma message: a,b,1,KERNEL_PROFILER'\n")
+	f.Add("#pragma message: a,,b,4294967295,KERNEL_PROFILER\n#pragma message: a,b,01,KERNEL_PROFILER’\r\n")
 	f.Fuzz(func(t *testing.T, in string) {
 		s, err := ReadSources(strings.NewReader(in))
 		if err != nil {
 			return
 		}
-		for _, z := range s.All() {
-			if z.Text == "" {
-				t.Fatalf("%+v", z)
+		for i, z := range s.All() {
+			again, err := NewSources(z.Text)
+			if err != nil || again.All()[0] != z {
+				t.Fatalf("%+v by itself is %+v, %v", z, again, err)
+			}
+			if i > 0 && s.All()[i-1].Text >= z.Text {
+				t.Fatalf("%q is not behind %q", z.Text, s.All()[i-1].Text)
+			}
+			if _, ok := s.Lookup(uint32(z.ID)); !ok {
+				t.Fatalf("no zone has the id %d of %q", z.ID, z.Text)
 			}
 		}
 	})
