@@ -34,7 +34,7 @@ func TestPlanEqualsReference(t *testing.T) {
 			in.Lane.Set(i, uint16(r.IntN(m.Lanes.Len())))
 			in.Flags.Set(i, components.Flags(r.Uint32()))
 			in.Elems.Set(i, r.Uint32()>>r.IntN(30))
-			in.Parts.Set(i, uint16(r.IntN(129)))
+			in.Parts.Set(i, uint16(r.Uint32())>>r.IntN(17))
 			in.DType.Set(i, components.DType(r.IntN(256)))
 			if r.IntN(2) == 0 {
 				in.OutElems.Set(i, r.Uint32N(4096))
@@ -70,6 +70,53 @@ func TestPlanEqualsReference(t *testing.T) {
 		}
 		if long == n || p.defaults[components.NumOpcodes] != custom {
 			t.Errorf("%s: %d of %d rows are too long; %d rows have the default cost of a custom opcode, want %d", name, long, n, p.defaults[components.NumOpcodes], custom)
+		}
+	}
+}
+
+// Transfers cost what the documents' divisions of integers give, whatever the
+// constants of a machine, where the quotient is whole, next to it, or beyond
+// what a row can have.
+func TestTransfersEqualReference(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(2, seed))
+		mach := &machine.Machine{Clock: machine.Clock{PE: 1 + r.IntN(300), Activation: 140, Pool: 140, DVE: 96, SP: 140}}
+		d := machine.DMACost{ReadInit: r.Uint32N(2000), DGENone: r.IntN(50), DGESW: r.IntN(1000), DGEHW: r.IntN(1000), DGEPlain: r.IntN(2) == 0,
+			Div: 1 + r.IntN(1<<r.IntN(16)), Div8: 1 + r.IntN(1<<r.IntN(16)), Engines: r.IntN(1 << r.IntN(14))}
+		mach.Reference = machine.Reference{DMA: d, OverlapCompute: 64, OverlapDMA: 1300, Costs: map[string]machine.Cost{"DMACopy": {Form: "dma"}}}
+		m := components.NewModule("transfers", "test")
+		m.AddCoreLanes(0)
+		const n = 1000
+		m.Instr.Grow(n)
+		in := &m.Instr
+		for i := range n {
+			in.Opcode.Set(i, components.OpcodeDMACopy)
+			in.Lane.Set(i, components.LaneDMA)
+			in.Flags.Set(i, components.Flags(r.Uint32())&^components.FlagLoop)
+			in.Parts.Set(i, uint16(r.Uint32())>>r.IntN(17))
+			in.DType.Set(i, []components.DType{components.BFloat16, components.Float32, components.Uint8}[r.IntN(3)])
+			in.Elems.Set(i, r.Uint32()>>r.IntN(33))
+			if r.IntN(2) == 0 { // the quotient is whole or almost
+				in.Parts.Set(i, 16)
+				in.Elems.Set(i, uint32(d.Div*(1+r.IntN(1000))+r.IntN(3)-1))
+			}
+		}
+		ref := newReference(m, mach)
+		issue, latency := make([]uint32, n), make([]uint32, n)
+		p := newPlan(ref)
+		for lo := 0; lo < n; {
+			hi := p.fill(lo, n, issue, latency)
+			for i := lo; i < min(hi+1, n); i++ {
+				is, lat := ref.row(i)
+				if i == hi && lat > 1<<32-1 {
+					continue
+				}
+				if i == hi || uint64(issue[i]) != is || uint64(latency[i]) != lat {
+					t.Fatalf("seed %d, row %d, %d parts of %d elements: issue %d latency %d, the formulas give %d and %d", seed, i,
+						in.Parts.At(i), in.Elems.At(i), issue[i], latency[i], is, lat)
+				}
+			}
+			lo = hi + 1
 		}
 	}
 }

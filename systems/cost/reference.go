@@ -177,11 +177,7 @@ const documentedEngines = 16
 // or NEP·size·P/div8 for one-byte types. A transfer without access patterns
 // (size·NEP·P of 0) takes bytes/div8.
 func DMAExec(d *machine.DMACost, parts, nep, size, bytes uint64) uint64 {
-	engines, all := uint64(documentedEngines), uint64(d.Div8)
-	if d.Engines > 0 {
-		engines = uint64(d.Engines)
-		all = max(all*engines/documentedEngines, 1)
-	}
+	engines, all := spread(d)
 	switch {
 	case parts*nep*size == 0:
 		return bytes / all
@@ -189,4 +185,15 @@ func DMAExec(d *machine.DMACost, parts, nep, size, bytes uint64) uint64 {
 		return nep * parts / all
 	}
 	return (parts + engines - 1) / engines * (size * nep) / uint64(d.Div)
+}
+
+// spread is over how many engines a transfer goes and how many bytes a ns they
+// move together.
+func spread(d *machine.DMACost) (engines, all uint64) {
+	engines, all = documentedEngines, uint64(d.Div8)
+	if d.Engines > 0 {
+		engines = uint64(d.Engines)
+		all = max(all*engines/documentedEngines, 1)
+	}
+	return engines, all
 }
