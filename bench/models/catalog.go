@@ -110,7 +110,17 @@ func Find(name, config string) (Family, string, error) {
 	return Family{}, "", fmt.Errorf("there is no model %q, there are: %s", name, strings.Join(names, ", "))
 }
 
-// Build builds a model.
+// OptionError is a wrong value of Options: the asker's mistake, not the
+// builder's.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+func (e *OptionError) Unwrap() error { return e.Err }
+
+func badOption(format string, args ...any) error { return &OptionError{fmt.Errorf(format, args...)} }
+
+// Build builds a model. Errors of Options are an *OptionError.
 func Build(name, config string, opt Options) (*Model, error) {
 	f, config, err := Find(name, config)
 	if err != nil {
@@ -123,10 +133,10 @@ func Build(name, config string, opt Options) (*Model, error) {
 		opt.Task = "na"
 	}
 	if opt.Batch < 0 || opt.Batch > 1<<20 {
-		return nil, fmt.Errorf("model %s: microbatch %d is not between 1 and %d", name, opt.Batch, 1<<20)
+		return nil, badOption("model %s: microbatch %d is not between 1 and %d", name, opt.Batch, 1<<20)
 	}
 	if opt.Tokens < 0 || opt.Tokens > 1<<20 {
-		return nil, fmt.Errorf("model %s: %d tokens are not between 1 and %d", name, opt.Tokens, 1<<20)
+		return nil, badOption("model %s: %d tokens are not between 1 and %d", name, opt.Tokens, 1<<20)
 	}
 	b := &building{Model: Model{Name: name, Config: config, Task: opt.Task, Batch: opt.Batch}, opt: opt}
 	if err := f.build(b); err != nil {
@@ -155,7 +165,7 @@ func (b *building) task(sizes map[string]int64) error {
 			known = append(known, t)
 		}
 		slices.Sort(known)
-		return fmt.Errorf("there is no task %q, there are: %s", b.Task, strings.Join(known, ", "))
+		return badOption("there is no task %q, there are: %s", b.Task, strings.Join(known, ", "))
 	}
 	b.Samples = n
 	return nil
@@ -393,7 +403,7 @@ func buildWhisper(b *building) error {
 	}
 	b.tokens(map[string]int64{"asr": 256, "": 69})
 	if b.Tokens > whisperMax {
-		return fmt.Errorf("%d tokens are more than the %d positions there are", b.Tokens, whisperMax)
+		return badOption("%d tokens are more than the %d positions there are", b.Tokens, whisperMax)
 	}
 	if err := b.phase("encoder", 1, func(n *net) []val { return []val{whisperEncoder(n, s)} }); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"errors"
 	"math"
 	"os"
 	"strings"
@@ -272,8 +273,13 @@ func TestErrors(t *testing.T) {
 		{"bert", "tiny", Options{Batch: -1}, "microbatch -1"},
 		{"whisper", "tiny", Options{Tokens: 500}, "448 positions"},
 	} {
-		if _, err := Build(c.name, c.config, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := Build(c.name, c.config, c.opt)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: error %v does not say %q", c.name, c.config, err, c.want)
+		}
+		// A wrong name is told apart from a wrong value.
+		if bad := (*OptionError)(nil); errors.As(err, &bad) != (c.opt != Options{}) {
+			t.Errorf("%s %s: error %v is an option error: %v", c.name, c.config, err, bad != nil)
 		}
 	}
 	if m := build(t, "unet", "", Options{Batch: 1}); m.Config != "256" {

@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"strings"
 	"time"
 
 	"perfsim/bench/cores"
@@ -130,22 +133,32 @@ func find(name string) (target, error) {
 		return target{core: m}, nil
 	}
 	if errors.Is(err, grid.ErrUnknown) {
-		return target{}, fmt.Errorf("%w; grids are %v", err2, grid.Names())
+		if _, e := os.Stat(name); errors.Is(e, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
+			return target{}, wrong("machine %q is neither known nor a file; there are %s", name, strings.Join(append(grid.Names(), machine.Names()...), ", "))
+		}
+		return target{}, err2
 	}
 	return target{}, fmt.Errorf("%w; as a machine with engines: %w", err, err2)
 }
 
 var elems = map[string]components.ElemType{"Fp32": components.ElemF32, "Fp16": components.ElemF16, "Fp16_b": components.ElemBF16}
 
+// wrong is the error of an option's value.
+func wrong(format string, args ...any) error {
+	return &models.OptionError{Err: fmt.Errorf(format, args...)}
+}
+
 func (t *target) settle(o *Options) (err error) {
 	if t.grid != nil {
 		t.elem = components.ElemBF16
-		t.model, err = cores.NewModel(t.grid, o.Format, o.Fidelity)
-		return err
+		if t.model, err = cores.NewModel(t.grid, o.Format, o.Fidelity); err != nil {
+			return &models.OptionError{Err: err}
+		}
+		return nil
 	}
 	e, ok := elems[o.Format]
 	if !ok {
-		return fmt.Errorf("machine %s has no data format %q; it has Fp32, Fp16 and Fp16_b", t.core.Name, o.Format)
+		return wrong("machine %s has no data format %q; it has Fp32, Fp16 and Fp16_b", t.core.Name, o.Format)
 	}
 	t.elem = e
 	return nil
@@ -178,7 +191,7 @@ func Run(ctx context.Context, opt Options) (*Outcome, error) {
 	out.Batches = 1 // a made-up data set is one batch
 	if n := out.Model.Samples; n > 0 {
 		if out.Batches = n / int64(out.Model.Batch); out.Batches == 0 {
-			return nil, fmt.Errorf("the data set of task %s has %d samples, fewer than the microbatch %d", opt.Task, n, out.Model.Batch)
+			return nil, wrong("the data set of task %s has %d samples, fewer than the microbatch %d", opt.Task, n, out.Model.Batch)
 		}
 	}
 	runs := out.Batches * int64(opt.LoopCount)

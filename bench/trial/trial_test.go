@@ -169,7 +169,7 @@ func TestErrors(t *testing.T) {
 		change func(o *Options)
 		want   string
 	}{
-		{func(o *Options) { o.Machine = "nochip" }, "grids are"},
+		{func(o *Options) { o.Machine = "nochip" }, `machine "nochip" is neither known nor a file; there are grayskull, rtx3090, wormhole_b0, trn1, trn2, trn3`},
 		{func(o *Options) { o.Format = "Bfp8_b"; o.Machine = "trn2" }, "no data format"},
 		{func(o *Options) { o.Fidelity = "HiFi7"; o.Machine = "grayskull" }, "no math fidelity"},
 		{func(o *Options) { o.LoopCount = 0 }, "loop count"},

@@ -213,12 +213,19 @@ func (f *benchFlags) settleMachine(c *cobra.Command) error {
 	}
 	d, err := trial.Device(f.machine)
 	if err != nil {
-		return err
+		return optionError(err)
 	}
 	if c.Flags().Changed("device") && d != f.args.Device {
 		return usagef("--device %s and --machine %s, which is a %s, do not agree", f.args.Device, f.machine, d)
 	}
 	f.args.Device = d
+	// What the machine has no use for is refused rather than passed over.
+	switch {
+	case d != "tt" && (f.epochs || f.epochSVG != ""):
+		return usagef("--epochs and --epochs_svg are of grids; machine %s has no epochs", f.machine)
+	case d != "trn" && c.Flags().Changed("cost"):
+		return usagef("--cost is of machines with engines (trn1, trn2, trn3), not of %s", f.machine)
+	}
 	return nil
 }
 
@@ -301,7 +308,7 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*trial.Outcome, *record
 	o, err := trial.Run(c.Context(), opt)
 	p.finish()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, optionError(err)
 	}
 	a := f.args
 	if a.Date, err = recordDate(); err != nil {
@@ -309,6 +316,15 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*trial.Outcome, *record
 	}
 	rec, err := o.Record(a)
 	return o, rec, err
+}
+
+// optionError marks what the command line asked for and a model does not have:
+// a task, a number of tokens.
+func optionError(err error) error {
+	if bad := (*models.OptionError)(nil); errors.As(err, &bad) {
+		return usageError{err}
+	}
+	return err
 }
 
 // recordDate is now, or what SOURCE_DATE_EPOCH says, so that records can be
@@ -365,7 +381,7 @@ func (f *benchFlags) set(name, v string) error {
 	case "machine":
 		d, err := trial.Device(v)
 		if err != nil {
-			return err
+			return optionError(err)
 		}
 		f.machine, f.args.Device = v, d
 	case "dataformat":
@@ -448,7 +464,7 @@ func (f *benchFlags) dumpHLO(c *cobra.Command) error {
 	}
 	m, err := models.Build(f.args.Model, f.args.Config, opt)
 	if err != nil {
-		return err
+		return optionError(err)
 	}
 	var text []byte
 	for i, p := range m.Phases {
