@@ -185,7 +185,9 @@ func timeOf(cycles uint64, mhz float64) Time {
 
 // New makes the profile of a log.
 func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (*Profile, error) {
-	p := &Profile{File: file, Rows: l.Rows(), Zones: l.Zones.Len(), Lanes: len(l.Lanes), Bytes: l.Bytes(), Log: l}
+	// Lists that nothing is in are written as [], which scripts can go through.
+	p := &Profile{File: file, Rows: l.Rows(), Zones: l.Zones.Len(), Lanes: len(l.Lanes), Bytes: l.Bytes(), Log: l,
+		Sessions: []SessionInfo{}, Diags: []DiagInfo{}, Devices: []DeviceInfo{}, Stats: []ZoneInfo{}, Analyses: []AnalysisInfo{}, Slow: []SlowInfo{}}
 	for _, s := range l.Sessions {
 		f := &s.FreqMHz
 		if *f == 0 {
@@ -197,7 +199,8 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 	p.Cores = len(p.Topo.Cores)
 	diags := l.Diags
 	for c := range p.Topo.Cores {
-		if core := &p.Topo.Cores[c]; core.Fallback {
+		// Simulated engines have no controller to be missed.
+		if core := &p.Topo.Cores[c]; core.Fallback && !ownLog(l) {
 			diags.Add(DiagNoController, 1, l.Line(int(l.LaneOff[core.Controller])), fmt.Sprintf("device %d core %s has no marker of BRISC or ERISC; its launches are taken from %s",
 				p.Topo.Devices[core.Device], core.Name(), l.Lanes[core.Controller].Risc))
 		}
@@ -235,7 +238,7 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 	for _, b := range Busy(l, p.Topo, p.Launches) {
 		d := DeviceInfo{Device: b.Device, Session: b.Session, Launches: b.Launches, Open: b.Open, Start: b.Start, End: b.End,
 			Span: timeOf(b.Span, b.FreqMHz), Busy: timeOf(b.Union, b.FreqMHz), Sum: timeOf(b.Sum, b.FreqMHz), Idle: timeOf(b.Span-b.Union, b.FreqMHz),
-			Overlaps: b.Overlaps, MaxSkew: timeOf(b.MaxSkew, b.FreqMHz)}
+			Overlaps: b.Overlaps, MaxSkew: timeOf(b.MaxSkew, b.FreqMHz), Gaps: []GapInfo{}, CoreMap: []CoreInfo{}}
 		var ls *Launches
 		for i, dev := range p.Topo.Devices {
 			if dev == b.Device {
@@ -243,7 +246,7 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 			}
 		}
 		if b.MaxSkew > skewLimit {
-			diags.Add(DiagCoreSkew, 1, l.Line(int(ls.List[b.SkewAt].open.row)), fmt.Sprintf("device %d: firmware starts of %s lie %d cycles apart; the vendor advises a reboot of the host when counters of cores drift",
+			diags.Add(DiagCoreSkew, 1, l.Line(int(ls.List[b.SkewAt].open.row)), fmt.Sprintf("device %d: firmware starts of a launch (%s) lie %d cycles apart; the vendor advises a reboot of the host when counters of cores drift",
 				b.Device, RunText(l.Runs[ls.List[b.SkewAt].Run]), b.MaxSkew))
 		}
 		gaps := slices.Clone(b.Gaps)
@@ -271,6 +274,12 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 			}
 		}
 	}
+}
+
+// ownLog tells whether perfsim itself recorded the log: --device-profile and
+// --self-profile name the chip so.
+func ownLog(l *components.DeviceLog) bool {
+	return len(l.Sessions) > 0 && strings.HasPrefix(l.Sessions[0].Arch, "perfsim")
 }
 
 func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {

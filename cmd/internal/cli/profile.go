@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,6 +131,8 @@ func (f *profileFlags) check(args []string) error {
 		return usagef("--compare wants two logs, not %d", len(args))
 	case stdout > 1 || stdout == 1 && f.asJSON:
 		return usagef("only one output can be standard output")
+	case f.compare && (f.svg != "" || f.stats != "" || f.zones != "" || f.trace != "" || f.report != "" || f.vendor != "" || f.drawMap):
+		return usagef("--compare prints a table or, with --json, JSON; --map and files are of one log")
 	case len(args) > 1 && !f.compare && (f.svg != "" || f.stats != "" || f.zones != "" || f.trace != "" || f.report != "" || f.vendor != ""):
 		return usagef("files are written for one log at a time")
 	}
@@ -229,9 +232,7 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 		if l.Rows() == 0 {
 			// Nothing to analyse is an error, with the reason.
 			p.close()
-			for _, d := range pr.Diags {
-				return fmt.Errorf("%s: %s: %s", path, d.Code, d.Detail)
-			}
+			return nothingIn(path, l)
 		}
 		trouble = trouble || len(pr.Diags) > 0
 		profiles = append(profiles, pr)
@@ -262,6 +263,18 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 		return fmt.Errorf("the log has trouble (--strict)")
 	}
 	return nil
+}
+
+// nothingIn is the error of a log without rows: why there are none.
+func nothingIn(path string, l *components.DeviceLog) error {
+	all := l.Diags.All()
+	at := slices.IndexFunc(all, func(d components.Diagnostic) bool {
+		return d.Code == ttprof.DiagEmptyFile || d.Code == ttprof.DiagNoRows
+	})
+	if at < 0 {
+		return fmt.Errorf("%s: there are no rows", path)
+	}
+	return fmt.Errorf("%s: %s: %s", path, all[at].Code, all[at].Detail)
 }
 
 func (f *profileFlags) toStdout() bool {

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"perfsim/components"
 	"perfsim/io/ttprof"
 	"perfsim/systems/zonestat"
 )
@@ -261,10 +264,13 @@ func printAnalyses(out io.Writer, p *zonestat.Profile) error {
 
 // compareReport is what `profile --compare --json` prints.
 type compareReport struct {
-	Old   string        `json:"old"`
-	New   string        `json:"new"`
-	Alpha float64       `json:"alpha"`
-	Zones []compareInfo `json:"zones"`
+	Old      string              `json:"old"`
+	New      string              `json:"new"`
+	Alpha    float64             `json:"alpha"`
+	Compared int                 `json:"zones_compared"` // in both logs; what Holm's correction counts
+	OldDiags []zonestat.DiagInfo `json:"old_diagnostics"`
+	NewDiags []zonestat.DiagInfo `json:"new_diagnostics"`
+	Zones    []compareInfo       `json:"zones"`
 }
 
 type compareInfo struct {
@@ -281,27 +287,45 @@ type compareInfo struct {
 }
 
 func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) error {
-	a, err := f.load(c, args[0], p)
-	if err != nil {
-		return err
-	}
-	b, err := f.load(c, args[1], p)
-	if err != nil {
-		return err
+	var logs [2]*components.DeviceLog
+	var diags [2][]zonestat.DiagInfo
+	for i, path := range args {
+		if path != "-" && isOpsTable(path) {
+			return fmt.Errorf("%s: an ops table; --compare is of device logs", path)
+		}
+		l, err := f.load(c, path, p)
+		if err != nil {
+			return err
+		}
+		if l.Rows() == 0 {
+			return nothingIn(path, l)
+		}
+		logs[i], diags[i] = l, []zonestat.DiagInfo{}
+		for _, d := range l.Diags.All() {
+			diags[i] = append(diags[i], zonestat.DiagInfo(d))
+		}
 	}
 	by, err := zonestat.ParseBy(f.by)
 	if err != nil {
 		return err
 	}
 	p.start("comparing", 0, false)
-	deltas, err := zonestat.Compare(c.Context(), a, b, by&zonestat.ByRisc != 0)
+	deltas, err := zonestat.Compare(c.Context(), logs[0], logs[1], by&zonestat.ByRisc != 0)
 	p.close()
 	if err != nil {
 		return err
 	}
+	// What has changed comes first, each part by its total change.
+	compared := 0
+	for i := range deltas {
+		if d := &deltas[i]; !d.OnlyA && !d.OnlyB {
+			compared++
+		}
+	}
+	slices.SortStableFunc(deltas, func(x, y zonestat.Delta) int { return cmp.Compare(f.unchanged(&x), f.unchanged(&y)) })
 	out := c.OutOrStdout()
 	if f.asJSON {
-		r := compareReport{Old: args[0], New: args[1], Alpha: f.alpha, Zones: []compareInfo{}}
+		r := compareReport{args[0], args[1], f.alpha, compared, diags[0], diags[1], []compareInfo{}}
 		num := func(v float64) *float64 {
 			if math.IsNaN(v) {
 				return nil
@@ -312,15 +336,29 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 			d := &deltas[i]
 			r.Zones = append(r.Zones, compareInfo{d.Name, d.Risc, d.A, d.B, num(d.Change), num(d.P), num(d.Holm), num(d.Superior), d.Significant(f.alpha), d.InNS})
 		}
-		return writeJSON(out, r)
+		if err := writeJSON(out, r); err != nil {
+			return err
+		}
+		return f.compareTrouble(diags)
 	}
-	fmt.Fprintf(out, "old %s\nnew %s\n\n", args[0], args[1])
+	for i, what := range []string{"old", "new"} {
+		fmt.Fprintf(out, "%s %s\n", what, args[i])
+		for _, d := range diags[i] {
+			line := ""
+			if d.Line > 0 {
+				line = fmt.Sprintf(" from line %d", d.Line)
+			}
+			fmt.Fprintf(out, "    %s %s%s: %s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
+		}
+	}
+	fmt.Fprintln(out)
 	t := columns{left: 2}
 	t.add("zone", "processor", "old count", "old median", "new count", "new median", "change", "p", "total change")
 	n := len(deltas)
 	if f.top > 0 {
 		n = min(n, f.top)
 	}
+	inNS := slices.ContainsFunc(deltas, func(d zonestat.Delta) bool { return d.InNS })
 	for i := range n {
 		d := &deltas[i]
 		change, prob := "", ""
@@ -331,19 +369,59 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 			change = "new"
 		case !d.Significant(f.alpha):
 			change, prob = "~", pText(d.Holm)
+		case math.IsNaN(d.Change):
+			change, prob = "from 0", pText(d.Holm)
 		default:
 			change, prob = fmt.Sprintf("%+.1f %%", 100*d.Change), pText(d.Holm)
 		}
-		if d.InNS {
-			change += " (ns)"
+		// Of a side without the zone nothing is known, of one without a clock no ns.
+		side := func(s *zonestat.Summary, mhz float64) (median string, sum float64) {
+			scale := 1.0
+			switch {
+			case s.Count == 0:
+				return "", 0
+			case inNS && mhz == 0:
+				return "no clock", math.NaN()
+			case inNS:
+				scale = 1000 / mhz
+			}
+			return tenths(s.Median * scale), float64(s.Sum) * scale
 		}
-		t.add(printable(d.Name), printable(d.Risc), whole(d.A.Count), tenths(d.A.Median), whole(d.B.Count), tenths(d.B.Median), change, prob,
-			humanize.Comma(int64(d.B.Sum)-int64(d.A.Sum)))
+		medA, sumA := side(&d.A, d.FreqA)
+		medB, sumB := side(&d.B, d.FreqB)
+		total := ""
+		if v := sumB - sumA; !math.IsNaN(v) {
+			total = humanize.Comma(int64(math.Round(v)))
+		}
+		t.add(printable(d.Name), printable(d.Risc), whole(d.A.Count), medA, whole(d.B.Count), medB, change, prob, total)
 	}
 	if err := t.print(out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nCycles. ~ is no significant difference at %g: Mann-Whitney U test, Holm's correction for %d zones.\n", f.alpha, len(deltas))
+	unit := "Cycles."
+	if inNS {
+		unit = "Nanoseconds, as the clocks differ."
+	}
+	if n < len(deltas) {
+		unit = fmt.Sprintf("%d of %d zones (--top 0 for all). %s", n, len(deltas), unit)
+	}
+	fmt.Fprintf(out, "\n%s ~ is no significant difference at %g: Mann-Whitney U test, Holm's correction for %s.\n", unit, f.alpha, count(compared, "zone"))
+	return f.compareTrouble(diags)
+}
+
+// unchanged is 0 for zones that have changed, 1 for others.
+func (f *profileFlags) unchanged(d *zonestat.Delta) int {
+	if d.OnlyA || d.OnlyB || d.Significant(f.alpha) {
+		return 0
+	}
+	return 1
+}
+
+// compareTrouble is the error that --strict asks for.
+func (f *profileFlags) compareTrouble(diags [2][]zonestat.DiagInfo) error {
+	if f.strict && len(diags[0])+len(diags[1]) > 0 {
+		return fmt.Errorf("the logs have trouble (--strict)")
+	}
 	return nil
 }
 
