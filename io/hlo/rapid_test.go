@@ -9,12 +9,17 @@ import (
 	"perfsim/components"
 )
 
+// anyBytes draws strings that need not be UTF-8.
+func anyBytes() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "bytes")) })
+}
+
 // drawGraph builds a random valid graph through the builder interface.
 func drawGraph(t *rapid.T) *components.Graph {
-	g := components.NewGraph(rapid.SampledFrom([]string{"m", "jit_train_step", "a.b-c"}).Draw(t, "name"))
+	g := components.NewGraph(rapid.SampledFrom([]string{"m", "jit_train_step", "a.b-c", "jit(f)/x:0", "%x", "//y", "/*z"}).Draw(t, "name"))
 	g.IsScheduled = rapid.Bool().Draw(t, "scheduled")
 	g.Replicas = rapid.Int64Range(0, 4).Draw(t, "replicas")
-	text := rapid.StringN(0, 12, 40)
+	text := rapid.OneOf(rapid.StringN(0, 12, 40), anyBytes())
 	for range rapid.IntRange(0, 3).Draw(t, "frames") {
 		g.Frames = append(g.Frames, components.StackFrame{
 			File: g.Str(text.Draw(t, "file")), Function: g.Str(text.Draw(t, "function")),
@@ -61,7 +66,7 @@ func drawGraph(t *rapid.T) *components.Graph {
 		root := components.OpID(rapid.IntRange(int(g.Comps.First[comp]), g.NumOps()-1).Draw(t, "root"))
 		g.EndComputation(root)
 		if rapid.IntRange(0, 3).Draw(t, "thread") == 0 {
-			g.Comps.Thread[comp] = g.Str("parallel")
+			g.Comps.Thread[comp] = g.Str("p" + text.Draw(t, "thread name")) // "main" is not kept
 		}
 		g.Entry = comp
 	}
@@ -73,7 +78,7 @@ func drawOp(t *rapid.T, g *components.Graph, comp components.CompID, shape func(
 		return components.OpID(rapid.IntRange(int(g.Comps.First[comp]), g.NumOps()-1).Draw(t, "operand"))
 	}
 	name := fmt.Sprintf("op-%d.x", g.NumOps())
-	text := rapid.StringN(0, 12, 40)
+	text := rapid.OneOf(rapid.StringN(0, 12, 40), anyBytes())
 	switch rapid.IntRange(0, 12).Draw(t, "kind") {
 	case 0:
 		g.AddOp(components.OpAdd, name, shape(), any(), any())
@@ -105,6 +110,11 @@ func drawOp(t *rapid.T, g *components.Graph, comp components.CompID, shape func(
 		g.SetAttrStr(op, components.AttrCustomCallTarget, text.Draw(t, "target"))
 		if s := text.Draw(t, "config"); s != "" {
 			g.SetAttrStr(op, components.AttrBackendConfig, s)
+		}
+		if s := text.Draw(t, "sharding"); s != "" {
+			g.SetAttrStr(op, components.AttrSharding, s)
+			g.SetAttrStr(op, components.AttrFrontend, s)
+			g.SetAttrStr(op, components.AttrThread, s)
 		}
 		w := make([]components.WindowDim, rapid.IntRange(1, 3).Draw(t, "window"))
 		for i := range w {
