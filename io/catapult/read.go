@@ -91,7 +91,7 @@ type traceReader struct {
 }
 
 func (t *traceReader) element(text []byte, off int64) error {
-	v, err := t.parser.ParseBytes(text)
+	v, err := jsonarray.Parse(&t.parser, text, off)
 	if err != nil {
 		return err
 	}

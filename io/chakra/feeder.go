@@ -19,7 +19,7 @@ func each(ctx context.Context, src *format.Source, key string, elem func(v *fast
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v, err := p.ParseBytes(text)
+		v, err := jsonarray.Parse(&p, text, off)
 		if err == nil && v.Type() != fastjson.TypeObject {
 			err = fmt.Errorf("a node is an object, not %s", v.Type())
 		}

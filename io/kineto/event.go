@@ -10,6 +10,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/internal/jsonarray"
 	"perfsim/io/internal/timeline"
 )
 
@@ -119,9 +120,9 @@ func (t *trace) text(v *fastjson.Value) []byte {
 	return t.buf
 }
 
-// element takes one element of the array.
-func (t *trace) element(text []byte) error {
-	v, err := t.parser.ParseBytes(text)
+// element takes one element of the array, which begins at byte off.
+func (t *trace) element(text []byte, off int64) error {
+	v, err := jsonarray.Parse(&t.parser, text, off)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := t.element(text); err != nil {
+		if err := t.element(text, off); err != nil {
 			return fmt.Errorf("byte %d: %w", off, err)
 		}
 		return nil

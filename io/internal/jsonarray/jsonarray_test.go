@@ -2,8 +2,11 @@ package jsonarray
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/valyala/fastjson"
 )
 
 func walk(text, key string) (elems []string, rest []string, err error) {
@@ -73,4 +76,19 @@ func FuzzEach(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestParse(t *testing.T) {
+	var p fastjson.Parser
+	for _, c := range []struct{ in, err string }{
+		{`{"a":[1,"x",null]}`, ``},
+		{`{"a":tru}`, `not JSON at byte 1008: invalid character '}' in literal true (expecting 'e')`},
+		{strings.Repeat(`{"a":[`, 60) + "x", `not JSON at byte 1360: invalid character 'x' looking for beginning of value`},
+		{`{"a":1`, `not JSON at byte 1005: unexpected end of JSON input`},
+	} {
+		_, err := Parse(&p, []byte(c.in), 1000)
+		if got := fmt.Sprint(err); c.err != "" && got != c.err || c.err == "" && err != nil {
+			t.Errorf("%.40s: error %v, want %q", c.in, err, c.err)
+		}
+	}
 }
