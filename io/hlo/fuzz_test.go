@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,8 +91,9 @@ func TestSmallProto(t *testing.T) {
 // FuzzReadProto: likewise for HloProto. Names may be anything in a proto and
 // change when written; all the rest must survive.
 func FuzzReadProto(f *testing.F) {
-	f.Add(smallProto(5, 7))
-	f.Add(smallProto(0, 7)[4:])
+	for _, b := range seedProtos() {
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer mustEnd(b)()
 		graphs, err := ReadProto("fuzz", b)
@@ -123,6 +125,79 @@ func FuzzReadProto(f *testing.F) {
 			}
 		}
 	})
+}
+
+// seedProtos are small protos that together have most of the fields.
+func seedProtos() [][]byte {
+	ints := func(v ...uint64) (b []byte) { // packed
+		for _, x := range v {
+			b = protowire.AppendVarint(b, x)
+		}
+		return b
+	}
+	pick := func(num protowire.Number, v ...uint64) (b []byte) { // fields num, num+1, …
+		for i, x := range v {
+			b = protoInt(b, num+protowire.Number(i), x)
+		}
+		return b
+	}
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	in := func(num protowire.Number, parts ...[]byte) []byte { return protoField(nil, num, join(parts...)) }
+	text := func(num protowire.Number, v string) []byte { return protoField(nil, num, []byte(v)) }
+	shape := func(num protowire.Number) []byte {
+		layout := in(5, in(1, ints(1, 0)), in(6, in(1, ints(8, 128))), pick(7, 4, 5), protoInt(nil, 16, 2))
+		return in(num, pick(2, 11), in(3, ints(4, 6)), layout, in(6, ints(1, 0)))
+	}
+	op := func(id uint64, opcode string, fields ...[]byte) []byte {
+		return in(2, text(1, opcode), text(2, opcode), shape(3), protoInt(nil, 35, id), join(fields...))
+	}
+	comp := func(id, root uint64, name string, ops ...[]byte) []byte {
+		return in(3, text(1, name), join(ops...), protoInt(nil, 5, id), protoInt(nil, 6, root), text(8, "t"))
+	}
+	args := func(v ...uint64) []byte { return in(36, ints(v...)) }
+	p := op(1, "parameter", in(7, text(2, "jit(f)/x\xfe"), text(3, "a.py"), protoInt(nil, 4, 7), protoInt(nil, 15, 1)))
+	custom := op(2, "custom-call", args(1), text(28, "__cublas$gemm"), text(43, `{"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}`),
+		in(40, protoInt(nil, 1, 3), in(3, ints(2, 1)), in(9, ints(2)), in(10, ints(0)), in(8, ints(4))), in(68, in(1, text(1, "k"), text(2, "v\xff"))),
+		in(15, in(1, pick(1, 3, 1, 1, 1, 2, 1, 1))), in(16, pick(3, 0, 1), in(6, ints(2)), pick(7, 0, 1, 0, 1), in(11, ints(2)), in(12, ints(2))),
+		in(74, in(1, ints(0)), protoInt(nil, 2, 0), in(3, ints(1))), text(79, "thread"), in(51, in(1, ints(1, 2))), pick(80, 3, 2), in(14, ints(0, 1)))
+	coll := op(3, "collective-permute", args(1), protoInt(nil, 26, 5), in(52, pick(1, 0, 1)), in(52, pick(1, 1, 0)), protoInt(nil, 71, 1), in(37, ints(2)))
+	groups := op(4, "all-to-all", args(1), in(49, in(1, ints(0, 1))), in(49, in(1, ints(2))))
+	iota := op(5, "all-to-all", args(1), in(87, in(2, pick(1, 2, 4), in(3, ints(4, 2)), in(4, ints(1, 0)))))
+	call := op(6, "call", args(1), in(38, ints(1)))
+	slice := op(7, "slice", args(1), in(17, pick(1, 0, 4, 1)), in(17, pick(1, 0, 6, 2)))
+	pad := op(8, "pad", args(1, 1), in(21, in(1, pick(1, 1, 2, 0)), in(1, pick(1, 0, 0, 1))))
+	gather := op(9, "gather", args(1, 1), in(33, in(1, ints(0)), in(2, ints(1)), in(3, ints(1)), protoInt(nil, 4, 1), in(5, ints(0)), in(6, ints(0))), in(34, ints(1, 6)))
+	dot := op(10, "dot", args(1, 1), in(30, in(1, ints(1)), in(2, ints(1))))
+	cmp := op(11, "compare", args(1, 1), text(63, "LT"))
+	module := join(text(1, "m\xfe"), text(2, "e"), comp(1, 1, "f", p),
+		comp(2, 11, "e", p, custom, coll, groups, iota, call, slice, pad, gather, dot, cmp), protoInt(nil, 6, 2),
+		in(7, in(1, protoInt(nil, 1, 1), in(2, in(1, ints(1)))), in(1, protoInt(nil, 1, 2), in(2, in(1, ints(1, 2, 4, 3, 5, 6, 7, 8, 9, 10, 11))))),
+		in(8, in(1, protoInt(nil, 2, 0), protoInt(nil, 4, 2))), in(15, pick(1, 2, 4)),
+		in(17, text(1, "a.py"), text(2, "f"), in(3, pick(1, 1, 1, 10, 2, 11, 3)), in(4, pick(1, 1, 0)), in(4, pick(1, 1, 1))))
+	return [][]byte{
+		smallProto(5, 7), smallProto(0, 7)[2:], module,
+		instrOf("constant", 11, in(8, protoInt(nil, 5, 7), protowire.AppendFixed32(protowire.AppendTag(nil, 8, protowire.Fixed32Type), 0x3f800000))),
+		instrOf("constant", 2, in(8, protoInt(nil, 4, 300))),
+		instrOf("iota", 11, in(14, ints(0))), instrOf("dot-start", 11, text(28, "x")),
+	}
+}
+
+// TestSeedProtos: the seeds are read, so that mutation begins deep inside.
+func TestSeedProtos(t *testing.T) {
+	for i, b := range seedProtos() {
+		g, err := ReadProto("t", b)
+		if i == 5 { // an iota of a scalar
+			if err == nil || !strings.Contains(err.Error(), "iota_dimension=0 is outside rank 0") {
+				t.Errorf("seed %d: error %v", i, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("seed %d: %v", i, err)
+		} else if i == 2 && (g[0].NumOps() != 12 || !g[0].IsScheduled || len(g[0].Frames) != 2 || len(g[0].Aliases) != 1) {
+			t.Errorf("seed %d is read as\n%s", i, AppendText(nil, g[0]))
+		}
+	}
 }
 
 // renameLike gives the module, the computations, the operators and the opcodes
