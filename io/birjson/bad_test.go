@@ -54,6 +54,8 @@ func TestBadInput(t *testing.T) {
 		{"fraction", one(`{"opcode":"Memset","name":"a","outs":[{"kind":"physical_ap","ap":[[1.5,1]]}]}`), "1.5 is not a whole number"},
 		{"bad number in a key we only keep", one(`{"opcode":"Memset","name":"a","weird":{"x":[01]}}`), "weird: 01 is not a number as JSON has them"},
 		{"negative time", one(`{"opcode":"NoOp","name":"a","scheduled_start":-5}`), "scheduled_start: -5 is outside 0"},
+		{"malformed in a loop", one(`{"opcode":"Loop","name":"L","LoopAxis":{"lb":0,"ub":4,"stride":1},"blocks":[],"x":` + strings.Repeat(`{"a":[`, 60) + `"b" 1` + strings.Repeat(`]}`, 60) + `}`),
+			"malformed JSON: invalid character '1' after array element"},
 		{"malformed", one(`{"opcode":"NoOp","name":"a"},` + "\n{\n" + `"opcode":"NoOp","name" "a"}`), ":6:24: malformed JSON: invalid character '\"' after object key"},
 		{"wrong bracket", one(`{"opcode":"NoOp","name":"a"]`), `:4:28: an instruction: ']' closes nothing that is open`},
 		{"not an object", one(`7`), ":4:1: an instruction is an object, not something that starts with '7'"},

@@ -107,8 +107,11 @@ func (w *worker) syntax(it *item, raw []byte, err error) error {
 	var any json.RawMessage
 	strict := json.Unmarshal(raw, &any)
 	se, ok := errors.AsType[*json.SyntaxError](strict)
-	if !ok || it.holds {
-		return fmt.Errorf("malformed JSON: %w", err)
+	if !ok { // the parser names every level around the mistake
+		return fmt.Errorf("malformed JSON: %.200s", err)
+	}
+	if it.holds { // raw is not as it stands in the input
+		return fmt.Errorf("malformed JSON: %w", strict)
 	}
 	n := max(int(se.Offset)-1, 0)
 	at := it.at
