@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -161,7 +162,87 @@ func TestMACsInClosedForm(t *testing.T) {
 }
 
 // byHand are the configurations whose MACs TestMACsByHand works out.
-var byHand = map[string]bool{"vovnet_v1/27s": true, "open_pose/2d": true, "open_pose/3d": true}
+var byHand = map[string]bool{"vovnet_v1/27s": true, "open_pose/2d": true, "open_pose/3d": true, "stable_diffusion/v1-4": true}
+
+// Every figure names its source with an address, and one that was not found
+// there is checked in another way.
+func TestSources(t *testing.T) {
+	address := regexp.MustCompile(`(github|huggingface)\.com?/[\w-]+/[\w.-]+|arXiv:\d{4}\.\d{5}`)
+	each(t, func(t *testing.T, name, config string) {
+		p, _ := PublishedParams(name, config)
+		m, ok := PublishedMACs(name, config)
+		for _, f := range []Figure{p, m} {
+			if f.Value != 0 && !address.MatchString(f.Source) {
+				t.Errorf("source without an address: %q", f.Source)
+			}
+		}
+		if p.Unconfirmed {
+			t.Error("a number of parameters that is not confirmed")
+		}
+		if ok && m.Unconfirmed && !byHand[name+"/"+config] && name != "bert" { // TestMACsInClosedForm has BERT
+			t.Error("multiply-accumulates that are neither confirmed nor worked out here")
+		}
+	})
+}
+
+// The U-Net of Stable Diffusion at 64×64 latents, 77 words of width 768: four
+// levels of 320, 640, 1280 and 1280 channels, two residual blocks a level on
+// the way down and three on the way up, with a transformer behind each at the
+// first three levels, and two blocks and one transformer in the middle.
+func TestDiffusionByHand(t *testing.T) {
+	conv := func(side, in, out int64) int64 { return side * side * 9 * in * out }
+	res := func(in, out, side int64) int64 {
+		n := conv(side, in, out) + conv(side, out, out) + 1280*out
+		if in != out {
+			n += side * side * in * out
+		}
+		return n
+	}
+	var attention int64
+	transformer := func(c, side int64) int64 {
+		n := side * side
+		a := 2*n*n*c + 2*n*77*c
+		attention += a
+		// In and out; q, k, v, o of itself; q, o and k, v of the words; a gated MLP.
+		return a + 2*n*c*c + 4*n*c*c + 2*n*c*c + 2*77*768*c + n*c*8*c + n*4*c*c
+	}
+	total := conv(64, 4, 320) + conv(64, 320, 4) + 320*1280 + 1280*1280
+	channels, sides := []int64{320, 640, 1280, 1280}, []int64{64, 32, 16, 8}
+	at, skips := int64(320), []int64{320}
+	block := func(in int64, level int) {
+		total += res(in, channels[level], sides[level])
+		if at = channels[level]; level < 3 {
+			total += transformer(at, sides[level])
+		}
+	}
+	for level := range 4 {
+		for range 2 {
+			block(at, level)
+			skips = append(skips, at)
+		}
+		if level < 3 {
+			total += conv(sides[level+1], at, at)
+			skips = append(skips, at)
+		}
+	}
+	total += 2*res(1280, 1280, 8) + transformer(1280, 8)
+	for level := 3; level >= 0; level-- {
+		for range 3 {
+			block(at+skips[len(skips)-1], level)
+			skips = skips[:len(skips)-1]
+		}
+		if level > 0 {
+			total += conv(sides[level-1], at, at)
+		}
+	}
+	m := build(t, "stable_diffusion", "v1-4", Options{Batch: 1})
+	if got := m.MACs(); got != 100*total || total != 401_636_720_640 {
+		t.Errorf("%d MACs, by hand 100 runs of %d", got, total)
+	}
+	if got := attentionMACs(m.Phases[0].Graph); got != attention {
+		t.Errorf("%d MACs inside attention, by hand %d", got, attention)
+	}
+}
 
 func TestMACsByHand(t *testing.T) {
 	conv := func(side, k, in, out int64) int64 { return side * side * k * k * in * out }
