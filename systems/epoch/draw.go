@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+
+	"perfsim/io/svg"
 )
 
 // symbols mark operators in text maps.
@@ -76,9 +78,9 @@ func (r *Report) SVG(limit int) []byte {
 		gw, gh = 100, 0
 	}
 	w, h := perRow*(gw+gap)+gap, head+rows*(gh+gap+22)+gap
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n", w, h, w, h)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="%d" y="24" font-size="15">%s</text>`+"\n", gap, esc(r.Name))
-	fmt.Fprintf(&b, `<text x="%d" y="44">%s %dx%d cores, %d epochs, mean utilization %.1f %%, %d of %d grids drawn</text>`+"\n", gap, esc(g.Source), g.Rows, g.Cols, len(r.Epochs), 100*r.Mean, n, total)
+	svg.Open(&b, w, h, 11)
+	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="15">%s</text>`+"\n", gap, svg.Escape(r.Name))
+	fmt.Fprintf(&b, `<text x="%d" y="44">%s %dx%d cores, %d epochs, mean utilization %.1f %%, %d of %d grids drawn</text>`+"\n", gap, svg.Escape(g.Source), g.Rows, g.Cols, len(r.Epochs), 100*r.Mean, n, total)
 	k := 0
 	for i := range r.Epochs {
 		e := &r.Epochs[i]
@@ -102,12 +104,12 @@ func (r *Report) SVG(limit int) []byte {
 					edge = "#d00"
 				}
 				fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="%s"><title>%s (%s) %dx%d at %d,%d</title></rect>`,
-					x0+p.Col*cell, y0+p.Row*cell, pw*cell, ph*cell, colour(p.Op.Type), edge, esc(p.Op.Name), esc(p.Op.Type), p.Rows, p.Cols, p.Row, p.Col)
+					x0+p.Col*cell, y0+p.Row*cell, pw*cell, ph*cell, colour(p.Op.Type), edge, svg.Escape(p.Op.Name), svg.Escape(p.Op.Type), p.Rows, p.Cols, p.Row, p.Col)
 			}
 			b.WriteByte('\n')
 		}
 	}
-	b.WriteString("</svg>\n")
+	svg.Close(&b)
 	return b.Bytes()
 }
 
@@ -116,8 +118,4 @@ func colour(typ string) string {
 	h := fnv.New32a()
 	h.Write([]byte(typ))
 	return fmt.Sprintf("hsl(%d,60%%,75%%)", h.Sum32()%360)
-}
-
-func esc(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }

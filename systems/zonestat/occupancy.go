@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/io/svg"
 )
 
 // CoreBusy is how long one core worked.
@@ -188,8 +189,8 @@ func (m *DeviceMap) SVG(t *Topology) []byte {
 		m = &DeviceMap{Device: m.Device, Arch: m.Arch}
 	}
 	w, h := left+cw*int(m.MaxX-m.MinX+1)+12, top+ch*int(m.MaxY-m.MinY+1)+12
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", w, h, w, h)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="8" y="20" font-size="14">device %d %s: busy share of each core, mean %.1f %%</text>`+"\n", m.Device, xmlText(m.Arch), 100*m.Mean())
+	svg.Open(&b, w, h, 12)
+	fmt.Fprintf(&b, `<text x="8" y="20" font-size="14">device %d %s: busy share of each core, mean %.1f %%</text>`+"\n", m.Device, svg.Escape(m.Arch), 100*m.Mean())
 	for x := m.MinX; x <= m.MaxX; x++ {
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle" fill="#555">%d</text>`, left+cw*int(x-m.MinX)+cw/2, top-8, x)
 	}
@@ -213,10 +214,6 @@ func (m *DeviceMap) SVG(t *Topology) []byte {
 		fmt.Fprintf(&b, `<g><title>core %d,%d: kernels %d cycles, firmware %d cycles, %d zones</title><rect x="%d" y="%d" width="%d" height="%d" fill="rgb(%d,%d,%d)" stroke="#999"/><text x="%d" y="%d" text-anchor="middle" fill="%s">%.0f%%</text></g>`+"\n",
 			c.X, c.Y, m.Cores[i].Kernel, m.Cores[i].FW, m.Cores[i].Zones, px, py, cw-2, ch-2, 230-shade, 240-shade*3/4, 255-shade/4, px+cw/2-1, py+ch/2+3, ink, 100*s)
 	}
-	b.WriteString("</svg>\n")
+	svg.Close(&b)
 	return b.Bytes()
-}
-
-func xmlText(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }

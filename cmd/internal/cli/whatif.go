@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/whatif"
 )
@@ -19,6 +20,7 @@ func newWhatIfCommand() *cobra.Command {
 	var in inputFlags
 	var asJSON, asCSV, elasticity, list bool
 	var top int
+	var plot string
 	c := &cobra.Command{
 		Use:   "whatif [flags] INPUT [ASSIGNMENT...]",
 		Short: "Predict again with something changed and compare",
@@ -28,9 +30,10 @@ An assignment is NAME=VALUE; VALUE is a number, a factor (1.2x), a change
 factors, 1x..2x/0.1 in steps). Several assignments hold at once; with several
 values every combination is tried. --list tells the names. --elasticity tells
 which parameters matter: by how many per cent the prediction moves when one
-moves by one per cent.`,
+moves by one per cent. -o draws the latency against the parameter (SVG).`,
 		Example: `  perfsim whatif module.bir.json pe.clock=1.2x
   perfsim whatif module.bir.json dma.engines=8,16,32,64
+  perfsim whatif module.bir.json pe.clock=0.5x..2x dma.rate=1x,2x -o plot.svg
   perfsim whatif module.bir.json drop=anti
   perfsim whatif module.bir.json drop=anti:buffer=k_tile buffers=2,3,4
   perfsim whatif module.bir.json latency.DVE=-20% pe.clock=0.8x..1.6x
@@ -49,6 +52,12 @@ moves by one per cent.`,
 			}
 			if len(args) == 1 && !elasticity {
 				return usagef("nothing to change: an assignment such as pe.clock=1.2x is missing (--list tells the names), or --elasticity")
+			}
+			if plot != "" && plot != "-" && !strings.HasSuffix(plot, ".svg") && !strings.HasSuffix(plot, ".svg.gz") {
+				return usagef("-o %s: the picture is SVG: the name ends in .svg or .svg.gz, or is - (for the table use --csv or --json)", plot)
+			}
+			if plot == "-" && (asJSON || asCSV) {
+				return usagef("-o - and --json or --csv both want standard output")
 			}
 			var assigned []whatif.Assignment
 			for _, a := range args[1:] {
@@ -80,6 +89,12 @@ moves by one per cent.`,
 				if err != nil {
 					return err
 				}
+				if plot != "" {
+					title := "What matters: " + plotSubject(w)
+					if err := savePlot(c, plot, whatif.ElasticitySVG(title, e, top)); err != nil || plot == "-" {
+						return err
+					}
+				}
 				return printElasticities(c.OutOrStdout(), e, top, asJSON)
 			}
 			p.start("predictions", int64(len(points)), false)
@@ -87,6 +102,11 @@ moves by one per cent.`,
 			p.close()
 			if err != nil {
 				return err
+			}
+			if plot != "" {
+				if err := savePlot(c, plot, r.SVG("What if: "+plotSubject(w), assigned)); err != nil || plot == "-" {
+					return err
+				}
 			}
 			switch {
 			case asJSON:
@@ -101,10 +121,20 @@ moves by one per cent.`,
 	fl := c.Flags()
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	fl.BoolVar(&asCSV, "csv", false, "print the points as CSV")
+	fl.StringVarP(&plot, "output", "o", "", "draw the latency against the parameter into this SVG file, - for standard output")
 	fl.BoolVar(&elasticity, "elasticity", false, "tell which parameters matter most")
 	fl.BoolVar(&list, "list", false, "list what can be assigned")
 	fl.IntVar(&top, "top", 20, "parameters that --elasticity prints")
 	return c
+}
+
+// plotSubject says what a picture is about.
+func plotSubject(w *components.World) string {
+	return fmt.Sprintf("%s on %s, %s model", cut(w.Module.Name, 60), w.Machine.Name, w.Config.Model)
+}
+
+func savePlot(c *cobra.Command, path string, picture []byte) error {
+	return save(path, c.OutOrStdout(), func(w io.Writer) error { _, err := w.Write(picture); return err })
 }
 
 func listParameters(out io.Writer, asJSON bool) error {
