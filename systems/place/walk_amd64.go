@@ -3,7 +3,7 @@ package place
 import "golang.org/x/sys/cpu"
 
 // hasFast tells whether the plain path has assembly on this machine.
-func hasFast() bool { return cpu.X86.HasAVX2 }
+func hasFast() bool { return cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasPOPCNT }
 
 // padRows fills pad and state for the rows of the block and returns how many
 // it did: all, or up to the first whose edges lie too near the end of the

@@ -408,7 +408,7 @@ padMoreWord:
 padMore:
 	TESTQ        R14, R14
 	JEQ          padMoreWord
-	BSFQ         R14, BX
+	TZCNTQ       R14, BX
 	LEAQ         -1(R14), AX
 	ANDQ         AX, R14
 	ADDQ         R11, BX
@@ -642,7 +642,7 @@ walkBanks:
 	JEQ      walkStart
 
 walkWait:
-	BSFL     DX, SI
+	TZCNTL   DX, SI
 	SHLQ     $4, SI
 	VMAXPD   (CX)(SI*1), X0, X0
 	LEAL     -1(DX), SI
@@ -659,7 +659,7 @@ walkStart:
 	ANDL     $0xff, DX               // those read or written
 
 walkUse:
-	BSFL     DX, SI
+	TZCNTL   DX, SI
 	SHLQ     $4, SI
 	VMOVDQU  X6, (CX)(SI*1)
 	LEAL     -1(DX), SI
