@@ -47,7 +47,7 @@ func (p *parser) attributes(op components.OpID) bool {
 	for p.accept(',') {
 		p.peek()
 		at := p.pos
-		key := p.word()
+		key := p.wordHere()
 		if key == "" {
 			return p.fail("expected an attribute, found %s", p.found())
 		}

@@ -220,6 +220,11 @@ func (c *scanner) wordEnd(i int) int {
 // word takes a run of word characters, "" when there is none.
 func (c *scanner) word() string {
 	c.peek()
+	return c.wordHere()
+}
+
+// wordHere is word where white space is skipped already.
+func (c *scanner) wordHere() string {
 	start := c.pos
 	c.pos = c.wordEnd(start)
 	return c.s[start:c.pos]

@@ -557,7 +557,7 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	}
 	p.peek()
 	kindAt := p.pos
-	word := p.word()
+	word := p.wordHere()
 	if word == "" {
 		return 0, p.fail("expected an opcode, found %s", p.found())
 	}
