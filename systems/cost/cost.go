@@ -33,14 +33,15 @@ func Fill(ctx context.Context, w *components.World) error {
 	m.Instr.Latency.Scratch(n)
 	var row func(i int) (issue, latency uint64)
 	var plan *plan
+	var ref *reference
 	if w.Config.Model != Replay && Foreign(m) {
 		return fmt.Errorf("%s was read from a %s trace, which has durations and no operands: the %s model has nothing to go by, use replay",
 			m.Name, m.Format, w.Config.Model)
 	}
 	switch w.Config.Model {
 	case Reference:
-		r := newReference(m, w.Machine)
-		plan, row = newPlan(r), r.row
+		ref = newReference(m, w.Machine)
+		plan, row = newPlan(ref), ref.row
 	case Calibrated:
 		if len(w.Machine.Calibrated.Ops) == 0 {
 			return fmt.Errorf("machine %s has no calibrated model", w.Machine.Name)
@@ -79,6 +80,9 @@ func Fill(ctx context.Context, w *components.World) error {
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	if ref != nil {
+		ref.estimates(issue, latency)
 	}
 	noteDefaults(w, plan)
 	return nil
