@@ -93,14 +93,16 @@ func local(next http.Handler) http.Handler {
 
 // meta is what the page has to know first.
 type meta struct {
-	Title    string        `json:"title"`
-	Facts    []Fact        `json:"facts"`
-	Kinds    []string      `json:"kinds"`
-	Quiet    []bool        `json:"quiet"`
-	Colors   []int         `json:"colors"` // rank of each kind, see colors
-	Causes   []string      `json:"causes"`
-	Events   int           `json:"events"`
-	Sections []metaSection `json:"sections"`
+	Title  string   `json:"title"`
+	Facts  []Fact   `json:"facts"`
+	Kinds  []string `json:"kinds"`
+	Quiet  []bool   `json:"quiet"`
+	Colors []int    `json:"colors"` // rank of each kind, see colors
+	Causes []string `json:"causes"`
+	// Occurring are the causes that some event has: what a legend explains.
+	Occurring []string      `json:"occurring"`
+	Events    int           `json:"events"`
+	Sections  []metaSection `json:"sections"`
 }
 
 type metaSection struct {
@@ -124,7 +126,7 @@ type metaRow struct {
 const mapCells = 512
 
 func newMeta(d *Dataset) meta {
-	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Events: d.events()}
+	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Occurring: occurring(d), Events: d.events()}
 	for _, s := range d.Sections {
 		ms := metaSection{Name: s.Name, Span: s.Span, Folded: s.Folded, Rows: []metaRow{}}
 		for i := range s.Rows {
@@ -142,6 +144,25 @@ func newMeta(d *Dataset) meta {
 		m.Sections = append(m.Sections, ms)
 	}
 	return m
+}
+
+// occurring returns the causes that some event of the dataset has.
+func occurring(d *Dataset) []string {
+	var has [256]bool
+	for _, s := range d.Sections {
+		for _, r := range s.Rows {
+			for _, c := range r.Cause {
+				has[c] = true
+			}
+		}
+	}
+	out := []string{}
+	for k, name := range d.Causes {
+		if k+1 < len(has) && has[k+1] {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // colors ranks the kinds, those with most events in the first section first

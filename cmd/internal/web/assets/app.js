@@ -11,7 +11,7 @@ const LABEL = 132, ROW = 22, GAP = 10, HEAD = 20, AXIS = 20;
 // Okabe and Ito); a kind's colour follows from its number.
 const KINDS = ['#56b4e9', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#0072b2', '#d55e00', '#8c8c8c'];
 const CAUSES = {flow: '#0072b2', anti: '#d55e00', output: '#cc79a7', ordered: '#8c8c8c', bank: '#f0e442', coupling: '#e69f00',
-  ring: '#009e73', transfer: '#56b4e9', barrier: '#444444', model: '#b8a1d9', lane: '#bbbbbb', start: '#bbbbbb'};
+  ring: '#009e73', transfer: '#56b4e9', barrier: '#444444', semaphore: '#6a3d9a', model: '#b8a1d9', lane: '#bbbbbb', start: '#bbbbbb'};
 
 // ---- sources ----
 
@@ -813,9 +813,9 @@ async function start() {
     d.append(text('dt', f.name), text('dd', f.value));
     $('facts').append(d);
   }
-  const used = new Set(meta.causes);
+  const used = new Set(meta.occurring.filter(c => c !== 'lane' && c !== 'start')); // those leave no idle time
   for (const [c, col] of Object.entries(CAUSES)) {
-    if (!used.has(c) || c === 'lane' || c === 'start') continue;
+    if (!used.has(c)) continue;
     const s = text('span', c), i = document.createElement('i');
     i.style.background = col;
     s.prepend(i);
