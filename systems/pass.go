@@ -50,14 +50,49 @@ func Order(opt Options) (ecs.Schedule[World], error) {
 		return ecs.Schedule[World]{}, err
 	}
 	s := ecs.Schedule[World]{Given: given}
+	have := slices.Clone(given)
 	for i, p := range passes {
 		last := !slices.ContainsFunc(passes[i+1:], func(q Pass) bool { return q.Name == p.Name })
 		for _, sys := range p.Make(p, last) {
+			for _, c := range sys.Reads {
+				if !slices.Contains(have, c) {
+					return s, missing(p, c, passes[i:])
+				}
+			}
+			have = append(have, sys.Writes...)
 			sys.Name = fmt.Sprintf("%d.%s/%s", p.Ordinal, p.Name, sys.Name)
 			s.Systems = append(s.Systems, sys)
 		}
 	}
 	return s, s.Check()
+}
+
+// missing says what has to run before pass p, which needs component c; later
+// are the passes that do run, from p on.
+func missing(p Pass, c ecs.Component, later []Pass) error {
+	var makers []string
+	for _, q := range pipeline() {
+		writes := slices.ContainsFunc(q.Make(q, true), func(sys System) bool { return slices.Contains(sys.Writes, c) })
+		if writes && q.Name != p.Name && q.Ordinal != p.Ordinal && !slices.Contains(makers, q.Name) {
+			makers = append(makers, q.Name)
+		}
+	}
+	what := string(c)
+	if c == "files.traces" {
+		what = "traces"
+	}
+	if len(makers) == 0 {
+		return fmt.Errorf("pass %s needs %s, which no pass makes", p.Name, what)
+	}
+	// The simulation at the end needs no flag and is what most want.
+	example := makers[len(makers)-1]
+	if slices.Contains(makers, "perf_sim_at_end") {
+		example = "perf_sim_at_end"
+	}
+	if slices.ContainsFunc(later, func(q Pass) bool { return slices.Contains(makers, q.Name) }) {
+		return fmt.Errorf("pass %s needs %s, which only passes behind it make: name %s before it (--pass %s,%s)", p.Name, what, example, example, p.Name)
+	}
+	return fmt.Errorf("pass %s needs %s, which %s make: run one of them before it (--pass %s,%s)", p.Name, what, strings.Join(makers, ", "), example, p.Name)
 }
 
 // pick returns the passes to run.

@@ -83,3 +83,24 @@ func TestOrderCheckFindsASwap(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A pass whose inputs nothing makes says which passes make them and how to
+// name them.
+func TestMissingPassesAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		opt  Options
+		want string
+	}{
+		{Options{Only: []string{"metric_store"}}, "pass metric_store needs metrics, which perf_sim, perf_sim_at_end make: run one of them before it (--pass perf_sim_at_end,metric_store)"},
+		{Options{Start: "metric_store"}, "(--pass perf_sim_at_end,metric_store)"},
+		{Options{Skip: []string{"perf_sim_at_end"}}, "(--pass perf_sim_at_end,metric_store)"},
+		{Options{Only: []string{"metric_store", "perf_sim"}}, "only passes behind it make: name perf_sim_at_end before it"},
+		{Options{Only: []string{"perf_sim_package_pass"}}, "needs traces"},
+		{Options{Only: []string{"perf_sim_at_end", "metric_store"}}, ""},
+	} {
+		_, err := Order(c.opt)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: error %v, want %q", c.opt, err, c.want)
+		}
+	}
+}

@@ -209,6 +209,10 @@ type artifact struct {
 // transfers out: the prediction would look like a mistake without it.
 func runNotes(w *systems.World) []components.Note {
 	notes := slices.Clone(w.Module.Notes)
+	if len(w.Estimates) == 0 {
+		notes = append(notes, components.Note{Code: "not-predicted", Count: 1,
+			Text: "nothing was predicted: none of the passes that ran is perf_sim or perf_sim_at_end"})
+	}
 	if w.Config.Model != cost.Reference {
 		return notes
 	}
@@ -302,10 +306,17 @@ func (r *runReport) print(out io.Writer) error {
 			top++
 		}
 	}
-	fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", r.Module, r.Format, countOf(len(functions), "function"), countOf(top, "block"))
+	predicted := len(r.Estimates) > 0
+	if predicted {
+		fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", r.Module, r.Format, countOf(len(functions), "function"), countOf(top, "block"))
+	} else {
+		fmt.Fprintf(tw, "module\t%s (%s)\n", r.Module, r.Format)
+	}
 	fmt.Fprintf(tw, "machine\t%s, %s model\n", r.Machine, r.Model)
-	fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
-	fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
+	if predicted {
+		fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
+		fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
+	}
 	for n, b := range r.Scheduled {
 		if n == mostBlocks {
 			break
@@ -319,6 +330,10 @@ func (r *runReport) print(out io.Writer) error {
 	if r.Rebuilt != nil {
 		fmt.Fprintf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["Flow"])),
 			humanize.Comma(int64(r.Rebuilt["Anti"])), humanize.Comma(int64(r.Rebuilt["Output"])))
+	}
+	if !predicted {
+		fmt.Fprintf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
+		return tw.Flush()
 	}
 	fmt.Fprintf(tw, "latency\t%s\n", nanos(r.LatencyA))
 	if r.BeforeAllocation > 0 {
