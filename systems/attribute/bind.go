@@ -104,7 +104,12 @@ const cancelEvery = 1 << 20
 
 func (b *binder) walk(ctx context.Context) error {
 	causes, preds := b.a.Cause.Slice(), b.a.Pred.Slice()
+	repeats := b.repeats
 	for i := b.first; i < b.end; i++ {
+		for len(repeats) > 0 && repeats[0].First == i {
+			b.again(repeats[0])
+			repeats = repeats[1:]
+		}
 		if i%cancelEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -139,6 +144,58 @@ func (b *binder) walk(ctx context.Context) error {
 		b.take(i, start, end)
 	}
 	return nil
+}
+
+// again sets the owners of what a body uses to its own instructions, those of
+// the iteration before the last.
+func (b *binder) again(r *components.Repeat) {
+	psum := map[uint16]components.InstrID{}
+	slots := map[uint32]components.InstrID{}
+	triggers := map[uint16][]components.InstrID{}
+	for i := r.First; i < r.End; i++ {
+		if b.loop(i) {
+			continue
+		}
+		if b.ringed(i) {
+			key, _ := place.RingOf(b.m, &b.rules, i)
+			triggers[key] = append(triggers[key], components.InstrID(i))
+		}
+		mask := b.block.banks[i]
+		if mask == 0 || b.lat[i] == 0 {
+			continue
+		}
+		for k := range banksPerCore {
+			if (mask>>k|mask>>(banksPerCore+k))&1 != 0 {
+				slots[uint32(bankSlot(b.lane[i], k))] = components.InstrID(i)
+			}
+		}
+		if mask>>banksPerCore != 0 {
+			psum[b.lane[i]] = components.InstrID(i)
+		}
+	}
+	for _, l := range r.Lanes {
+		b.free[l.Lane] = hold{l.Enter[b.run], components.InstrID(l.Last)}
+		if by, ok := psum[l.Lane]; ok {
+			b.psum[l.Lane] = hold{l.PSUM[b.run], by}
+		}
+	}
+	for _, s := range r.Banks {
+		if by, ok := slots[s.Slot]; ok {
+			b.banks[s.Slot] = hold{s.Enter[b.run], by}
+		}
+	}
+	for _, ring := range r.Rings {
+		by := triggers[ring.Key]
+		if len(by) == 0 {
+			continue
+		}
+		fly := ring.Flying[b.run]
+		q := make([]hold, len(fly))
+		for n := range fly {
+			q[len(q)-1-n] = hold{fly[len(fly)-1-n], by[len(by)-1-n%len(by)]}
+		}
+		b.rings[ring.Key] = q
+	}
 }
 
 // rulesApply tells whether any rule beyond lanes and dependencies may hold i.

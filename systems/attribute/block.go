@@ -14,7 +14,10 @@ type block struct {
 	row   int // of the block table
 	first uint32
 	end   uint32
-	span  uint64 // the makespan, loop bodies placed once
+	span  uint64 // the makespan
+	// repeats are the bodies in it that are placed as often as they run, in
+	// program order, each before those inside it.
+	repeats []*components.Repeat
 
 	arrive [][2]uint64
 	dur    [][2]uint32 // empty where durations are the latencies
@@ -28,11 +31,17 @@ type block struct {
 func newBlock(w *components.World, rules place.Rules, run components.Run, row int) *block {
 	m := w.Module
 	in := &m.Instr
-	return &block{
-		w: w, m: m, rules: rules, run: run, row: row, first: m.Blocks.First.At(row), end: m.Blocks.End.At(row), span: w.Blocks[row].Latency[run],
+	b := &block{
+		w: w, m: m, rules: rules, run: run, row: row, first: m.Blocks.First.At(row), end: m.Blocks.End.At(row), span: w.Blocks[row].LatencyTrips[run],
 		arrive: w.Events.Arrive.Slice(), dur: w.Events.Dur.Slice(), issue: in.Issue.Slice(), lat: in.Latency.Slice(),
 		lane: in.Lane.Slice(), flags: in.Flags.Slice(), banks: in.Banks.Slice(),
 	}
+	for n := row + 1; n < m.Blocks.Len() && m.Blocks.Parent.At(n) != 0; n++ {
+		if r := w.Blocks[n].Repeat; r != nil {
+			b.repeats = append(b.repeats, r)
+		}
+	}
+	return b
 }
 
 // duration returns how long i takes.

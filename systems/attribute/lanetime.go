@@ -153,7 +153,7 @@ func walkLanes(ctx context.Context, w *components.World, rules place.Rules, a *c
 	for n, row := range rows {
 		g.Go(func() error {
 			b := newBlock(w, rules, a.Run, row)
-			parts[n] = newLaneWalk(b, a, newScale(b, o.Trips, o.Window), o.Trips)
+			parts[n] = newLaneWalk(b, a, newScale(b, o.Window), o.Trips)
 			return parts[n].walk(ctx)
 		})
 	}
@@ -202,6 +202,12 @@ type laneWalk struct {
 	lanes   []LaneTime
 	cursors []cursor
 	stalls  map[Stall]*StallSum
+
+	// Where bodies repeat (see repeat.go): whole is lanes without a window,
+	// open the bodies that the walk is in, waits those of the bodies.
+	whole []LaneTime
+	open  []openBody
+	waits []wait
 }
 
 func newLaneWalk(b *block, a *components.Attribution, s *scale, trips bool) *laneWalk {
@@ -210,37 +216,49 @@ func newLaneWalk(b *block, a *components.Attribution, s *scale, trips bool) *lan
 	if trips {
 		w.trips = tripRanges(b)
 	}
+	w.whole = make([]LaneTime, len(w.lanes))
 	return w
 }
 
 func (w *laneWalk) walk(ctx context.Context) error {
 	shuffled := w.outOfOrder()
 	rows := make([][]uint32, len(shuffled))
+	sorted := func(l uint16) {
+		r := rows[l]
+		slices.SortStableFunc(r, func(x, y uint32) int {
+			a, _ := w.spanOf(x)
+			b, _ := w.spanOf(y)
+			return cmp.Compare(a, b)
+		})
+		for _, i := range r {
+			w.event(i)
+		}
+		rows[l] = r[:0]
+	}
+	repeats := w.repeats
 	for i := w.first; i < w.end; i++ {
 		if i%cancelEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		if w.loop(i) {
-			continue
+		for len(repeats) > 0 && repeats[0].First == i {
+			w.enter(repeats[0], sorted)
+			repeats = repeats[1:]
 		}
-		if l := w.lane[i]; shuffled[l] {
-			rows[l] = append(rows[l], i)
-			continue
+		if !w.loop(i) {
+			if l := w.lane[i]; shuffled[l] {
+				rows[l] = append(rows[l], i)
+			} else {
+				w.event(i)
+			}
 		}
-		w.event(i)
+		for len(w.open) > 0 && w.open[len(w.open)-1].repeat.End == i+1 {
+			w.leave(sorted)
+		}
 	}
-	for _, r := range rows {
-		slices.SortStableFunc(r, func(x, y uint32) int {
-			a, _ := w.spanOf(x)
-			b, _ := w.spanOf(y)
-			return cmp.Compare(a, b)
-		})
-		w.tripAt = 0
-		for _, i := range r {
-			w.event(i)
-		}
+	for l := range rows {
+		sorted(uint16(l))
 	}
 	for l := range w.cursors {
 		c, t := &w.cursors[l], &w.lanes[l]
@@ -248,7 +266,7 @@ func (w *laneWalk) walk(ctx context.Context) error {
 			t.Idle[components.CauseNotStarted] = w.scale.between(0, w.span)
 			continue
 		}
-		w.busy(t, c, w.span)
+		w.busy(uint16(l), c, w.span)
 		t.Idle[components.CauseDrained] += w.scale.between(c.at, w.span)
 	}
 	return nil
@@ -274,26 +292,33 @@ func (w *laneWalk) outOfOrder() []bool {
 }
 
 // busy accounts for the work at hand up to time t.
-func (w *laneWalk) busy(t *LaneTime, c *cursor, until uint64) {
+func (w *laneWalk) busy(l uint16, c *cursor, until uint64) {
+	t, v := &w.lanes[l], &w.whole[l]
 	if stop := min(c.leave, until); stop > c.at {
-		x := w.scale.between(c.at, stop)
+		x, y := w.scale.between(c.at, stop), stop-c.at
 		if c.leaveControl {
 			t.Control += x
-			x = 0
+			v.Control += y
+			x, y = 0, 0
 		}
 		// The excess of an instruction's duration is the end of it.
 		from := max(c.at, c.leave-min(c.leave, c.stretch))
 		s := min(x, w.scale.between(from, stop))
 		t.Issue += x - s
 		t.Stretch += s
+		s = min(y, stop-min(from, stop))
+		v.Issue += y - s
+		v.Stretch += s
 		c.at = stop
 	}
 	if stop := min(c.end, until); stop > c.at {
-		x := w.scale.between(c.at, stop)
+		x, y := w.scale.between(c.at, stop), stop-c.at
 		if c.endControl {
 			t.Control += x
+			v.Control += y
 		} else {
 			t.Finish += x
+			v.Finish += y
 		}
 		c.at = stop
 	}
@@ -317,7 +342,7 @@ func (w *laneWalk) event(i uint32) {
 		t.Idle[components.CauseNotStarted] += w.scale.between(0, start)
 		c.at = start
 	}
-	w.busy(t, c, start)
+	w.busy(l, c, start)
 	if start > c.at {
 		w.idle(t, i, c.at, start, weight)
 		c.at = start
@@ -350,14 +375,21 @@ func (w *laneWalk) idle(t *LaneTime, i uint32, from, start, weight uint64) {
 		// next.
 		cause = components.CauseModel
 	}
-	if x := w.scale.between(from, released); x > 0 {
-		t.Idle[cause] += x
-		w.stall(i, cause, x, released-from, weight)
+	w.waited(t, i, cause, from, released, weight)
+	w.waited(t, i, w.a.GapCause(w.m, components.InstrID(i)), released, start, weight)
+}
+
+// waited enters a wait of i.
+func (w *laneWalk) waited(t *LaneTime, i uint32, cause components.Cause, from, to, weight uint64) {
+	if to <= from {
+		return
 	}
-	if x := w.scale.between(released, start); x > 0 {
-		cause = w.a.GapCause(w.m, components.InstrID(i))
+	if len(w.open) > 0 {
+		w.waits = append(w.waits, wait{i, cause, to - from})
+	}
+	if x := w.scale.between(from, to); x > 0 {
 		t.Idle[cause] += x
-		w.stall(i, cause, x, start-released, weight)
+		w.stall(i, cause, x, to-from, weight)
 	}
 }
 

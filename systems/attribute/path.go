@@ -14,15 +14,20 @@ import (
 // Until the time of the block is its own. Then it lets the next step go; Via
 // is the constraint, and Gap the time the model takes behind it, which
 // belongs to nobody else. The last step's Via is CauseStart and its Until the
-// makespan.
+// makespan. Where a loop is placed as often as it runs, its last iteration is
+// on the path as it is; the time of those before is that of the steps that
+// repeat in it, each with its share.
 type Step struct {
 	Instr components.InstrID
 	From  uint64
 	Until uint64
 	Via   components.Cause
 	Gap   uint64
-	// Trips is how often the step runs, 1 where loop bodies count once.
+	// Trips is how often the step runs: in all iterations but the last, in one
+	// piece, or once.
 	Trips uint64
+	// Own is what the step takes in one iteration, in ns.
+	Own uint64
 	// Counted and CountedGap are the two stretches as counted time.
 	Counted, CountedGap uint64
 }
@@ -44,7 +49,9 @@ type Path struct {
 	b     *block
 	a     *components.Attribution
 	scale *scale
-	trips []tripRange
+	steps []Step // but for what is counted
+	// entries has what was before the bodies that repeat, as block.repeats.
+	entries [][]components.InstrID
 }
 
 // CriticalPath follows the binding constraints of every block that o asks for
@@ -58,10 +65,7 @@ func CriticalPath(ctx context.Context, w *components.World, rules place.Rules, a
 			return nil, err
 		}
 		b := newBlock(w, rules, a.Run, row)
-		p := &Path{Block: row, Times: times[n], b: b, a: a, scale: newScale(b, o.Trips, o.Window)}
-		if o.Trips {
-			p.trips = tripRanges(b)
-		}
+		p := &Path{Block: row, Times: times[n], b: b, a: a, scale: newScale(b, o.Window), entries: entries(b)}
 		p.follow()
 		out[n] = p
 	}
@@ -79,19 +83,19 @@ func (p *Path) follow() {
 		}
 	}
 	p.Tail = p.b.span - min(p.b.span, latest)
-	for i := last; i != components.NoInstr; i = p.a.Pred.At(int(i)) {
-		p.Steps = append(p.Steps, i)
-	}
-	slices.Reverse(p.Steps)
-	if len(p.Steps) > 0 {
-		p.Lead, _ = p.b.spanOf(uint32(p.Steps[0]))
-	} else {
+	if last == components.NoInstr {
 		p.Lead, p.Tail = p.b.span, 0
+		return
+	}
+	p.Lead = p.back(uint32(last), latest)
+	slices.Reverse(p.steps)
+	p.Steps = make([]components.InstrID, len(p.steps))
+	for n := range p.steps {
+		p.Steps[n] = p.steps[n].Instr
 	}
 }
 
-// Span returns the makespan of the block, loop bodies placed once, and as
-// counted time.
+// Span returns the makespan of the block, and as counted time.
 func (p *Path) Span() (ns, counted uint64) { return p.b.span, p.scale.between(0, p.b.span) }
 
 // CountedLead returns the counted time before the first step.
@@ -102,22 +106,7 @@ func (p *Path) CountedTail() uint64 { return p.scale.between(p.b.span-p.Tail, p.
 
 // Visit calls f with every step, in time order.
 func (p *Path) Visit(f func(Step)) {
-	at := 0
-	for n, i := range p.Steps {
-		s := Step{Instr: i, Trips: 1}
-		s.From, s.Until = p.b.spanOf(uint32(i))
-		if n+1 < len(p.Steps) {
-			next := p.Steps[n+1]
-			s.Via = p.a.Cause.At(int(next))
-			start, _ := p.b.spanOf(uint32(next))
-			if p.a.Gap.Len() > 0 {
-				s.Gap = p.a.Gap.At(int(next))
-			}
-			s.Until = start - s.Gap
-		}
-		if p.trips != nil {
-			s.Trips = tripsAt(p.trips, &at, uint32(i))
-		}
+	for _, s := range p.steps {
 		s.Counted = p.scale.between(s.From, s.Until)
 		s.CountedGap = p.scale.between(s.Until, s.Until+s.Gap)
 		f(s)
@@ -251,7 +240,7 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 			}
 			t.Time += s.Counted * p.Times
 			t.Count += s.Trips * p.Times
-			if d := s.Until - s.From; d > t.longest {
+			if d := s.Own; d > t.longest {
 				t.longest, t.Example = d, s.Instr
 			}
 			u := places[key.Where]
@@ -301,8 +290,10 @@ func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
 	class := stepClass(m, s)
 	if class == ClassCompute && s.Via != components.CauseLane {
 		// Beyond its issue interval an engine only waits for its own pipeline.
-		leave := s.From + p.b.occupancy(uint32(s.Instr))
-		work := p.scale.between(s.From, min(leave, s.Until)) * p.Times
+		work := p.scale.between(s.From, min(s.From+p.b.occupancy(uint32(s.Instr)), s.Until)) * p.Times
+		if s.Trips > 1 {
+			work = mulDiv(time, min(p.b.occupancy(uint32(s.Instr)), s.Own), max(s.Own, 1))
+		}
 		r.Classes[ClassCompute] += work
 		r.Classes[ClassLatency] += time - work
 		return

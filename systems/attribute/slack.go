@@ -23,7 +23,9 @@ import (
 // the time (collectives that share bandwidth, a clock governor) or where a
 // model starts instructions otherwise than lanes and dependencies say (the
 // calibrated one), it is an estimate; what held an instruction is then taken
-// to go on holding it as long.
+// to go on holding it as long. Of a loop that is placed as often as it runs it
+// is the last iteration that slips; what is before the loop is told by the
+// first.
 func Slack(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution) ([]uint64, error) {
 	late := make([]uint64, w.Module.Instr.Len())
 	g, ctx := errgroup.WithContext(ctx)
@@ -107,8 +109,39 @@ func (s *slacker) walk(ctx context.Context) error {
 		late = max(late, start)
 		s.needs(i, late)
 		s.late[i] = late - start
+		s.outward(i)
 	}
 	return nil
+}
+
+// outward moves what a body that repeats needs from what is before it to the
+// time of its first iteration, where i is the first of the body on its lane.
+func (s *slacker) outward(i uint32) {
+	for n := s.around(i, components.NoInstr, false); n >= 0 && s.repeats[n].First <= i; n-- {
+		r := s.repeats[n]
+		if i >= r.End {
+			continue
+		}
+		most := uint64(0)
+		for _, l := range r.Lanes {
+			most = max(most, l.Shift[s.run])
+			if l.First == i {
+				s.free[l.Lane] = less(s.free[l.Lane], l.Shift[s.run])
+				s.psum[l.Lane] = less(s.psum[l.Lane], l.Shift[s.run])
+			}
+		}
+		if r.First != i {
+			continue
+		}
+		for _, b := range r.Banks {
+			s.banks[b.Slot] = less(s.banks[b.Slot], most)
+		}
+		for _, q := range r.Rings {
+			for k := range s.rings[q.Key] {
+				s.rings[q.Key][k] = less(s.rings[q.Key][k], most)
+			}
+		}
+	}
 }
 
 // order returns the rows in the order of their starts where the model has an

@@ -66,6 +66,13 @@ func Run(ctx context.Context, w *components.World) error {
 					}
 				}
 				freed[n] = max(freed[n], blk.sim.freed)
+				if w.Config.Loops == "trips" && components.Repeats(m, b) {
+					last, err := blk.trips(ctx, b)
+					if err != nil {
+						return err
+					}
+					w.Blocks[b].LatencyTrips[run] = whole(last)
+				}
 				o := &out[run]
 				flags := m.Instr.Flags.Slice()
 				for i := lo; i < hi; i++ {
@@ -212,19 +219,18 @@ func (k *block) place(b int) error {
 		return err
 	}
 	inner, end := b+1, 0.0
-	extra := k.region(t.First.At(b), t.End.At(b), &inner, &end)
+	k.region(t.First.At(b), t.End.At(b), &inner, &end)
 	if k.results != nil {
 		r := &k.results[b]
 		r.Latency[k.run] = whole(k.sim.last)
-		r.LatencyTrips[k.run] = whole(k.sim.last + extra)
+		r.LatencyTrips[k.run] = r.Latency[k.run]
 	}
 	return nil
 }
 
 // region walks rows first to end in the order of the program, descending into
-// loops. last is the largest end so far; the result is what trip counts add to
-// it.
-func (k *block) region(first, end uint32, next *int, last *float64) (extra float64) {
+// loops. last is the largest end so far.
+func (k *block) region(first, end uint32, next *int, last *float64) {
 	s := k.sim
 	kinds := s.p.kind
 	t := &s.p.m.Blocks
@@ -240,18 +246,14 @@ func (k *block) region(first, end uint32, next *int, last *float64) (extra float
 			b := *next
 			*next++
 			before := *last
-			added := k.region(t.First.At(b), t.End.At(b), next, last)
-			once := *last - before
-			trips := once + added
+			k.region(t.First.At(b), t.End.At(b), next, last)
 			if k.results != nil {
-				k.results[b].Latency[k.run] = whole(once)
-				k.results[b].LatencyTrips[k.run] = whole(trips)
+				k.results[b].Latency[k.run] = whole(*last - before)
+				k.results[b].LatencyTrips[k.run] = k.results[b].Latency[k.run]
 			}
-			extra += trips*float64(max(t.Trip.At(b), 1)) - once
 			i = t.End.At(b)
 		}
 	}
-	return extra
 }
 
 // whole rounds a time to ns; times beyond what 64 bits hold give the largest.

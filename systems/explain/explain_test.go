@@ -212,6 +212,9 @@ func checkInstruction(t *testing.T, w *components.World, x *Analysis, i componen
 func TestTripsCount(t *testing.T) {
 	w := example(t, "loop.bir.json")
 	w.Config.Loops = "trips"
+	if err := place.Run(context.Background(), w); err != nil {
+		t.Fatal(err)
+	}
 	_, r := report(t, w, Options{Block: -1})
 	if r.SpanNS != w.Latency(components.RunA) || r.SpanNS <= w.Blocks[0].Latency[0] {
 		t.Errorf("span %d, latency %d, once %d", r.SpanNS, w.Latency(components.RunA), w.Blocks[0].Latency[0])

@@ -2,6 +2,8 @@ package place
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"perfsim/components"
 )
@@ -90,4 +92,28 @@ func (c *collectives) stretch(x int, lane uint16, share float64, start, work uin
 		t = until
 	}
 	return t - start
+}
+
+// clone returns a copy that changes alone.
+func (c *collectives) clone() *collectives {
+	n := *c
+	n.readyOf = maps.Clone(c.readyOf)
+	for x := range n.spans {
+		n.spans[x] = map[uint16][]span{}
+		for lane, s := range c.spans[x] {
+			n.spans[x][lane] = slices.Clone(s)
+		}
+	}
+	return &n
+}
+
+// shift moves the collectives of a lane that started at from or later by d.
+func (c *collectives) shift(lane uint16, from, d pair) {
+	for x := range c.spans {
+		s := c.spans[x][lane]
+		for n := len(s) - 1; n >= 0 && s[n].start >= from[x]; n-- {
+			s[n].start += d[x]
+			s[n].end += d[x]
+		}
+	}
 }

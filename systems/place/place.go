@@ -121,9 +121,15 @@ func run(ctx context.Context, w *components.World, rules Rules, assembly bool) e
 		w.Blocks[b].Block = b
 	}
 	blocks := m.TopBlocks()
+	place := func(ctx context.Context, b int) error {
+		if err := newKernel(w, rules, arrive, fast).block(ctx, b); err != nil || w.Config.Loops != "trips" || !components.Repeats(m, b) {
+			return err
+		}
+		return newKernel(w, rules, arrive, fast).trips(ctx, b)
+	}
 	if len(blocks) == 1 || w.Config.Jobs <= 1 {
 		for _, b := range blocks {
-			if err := newKernel(w, rules, arrive, fast).block(ctx, b); err != nil {
+			if err := place(ctx, b); err != nil {
 				return err
 			}
 		}
@@ -132,7 +138,7 @@ func run(ctx context.Context, w *components.World, rules Rules, assembly bool) e
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(w.Config.Jobs)
 	for _, b := range blocks {
-		g.Go(func() error { return newKernel(w, rules, arrive, fast).block(ctx, b) })
+		g.Go(func() error { return place(ctx, b) })
 	}
 	return g.Wait()
 }
@@ -158,8 +164,8 @@ type kernel struct {
 
 	free []pair // per lane: next dispatch
 	last pair   // largest end so far
-	// extra is what trip counts add to the latency beyond placing once.
-	extra pair
+	// loop is not nil where bodies are placed as often as they run.
+	loop *looper
 
 	banks     []pair // per core and bank: next dispatch of the last user
 	psumWrite []pair // per lane: end of the last PSUM writer
@@ -198,7 +204,7 @@ func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool)
 	return k
 }
 
-// block places a top-level block and the loops in it.
+// block places a top-level block and the loops in it, bodies once.
 func (k *kernel) block(ctx context.Context, b int) error {
 	t := &k.m.Blocks
 	first, end := t.First.At(b), t.End.At(b)
@@ -209,10 +215,7 @@ func (k *kernel) block(ctx context.Context, b int) error {
 		return err
 	}
 	r := &k.w.Blocks[b]
-	r.Latency = k.last
-	for x := range k.last {
-		r.LatencyTrips[x] = k.last[x] + k.extra[x]
-	}
+	r.Latency, r.LatencyTrips = k.last, k.last
 	return nil
 }
 
@@ -241,16 +244,20 @@ func (k *kernel) region(ctx context.Context, first, end uint32, next *int) error
 		for *next < t.Len() && t.Parent.At(*next) == stop+1 {
 			b := *next
 			*next++
-			before, extra := k.last, k.extra
-			if err := k.region(ctx, t.First.At(b), t.End.At(b), next); err != nil {
-				return err
-			}
-			trips := max(t.Trip.At(b), 1)
-			r := &k.w.Blocks[b]
-			for x := range k.last {
-				r.Latency[x] = k.last[x] - before[x]
-				r.LatencyTrips[x] = satAdd(r.Latency[x], k.extra[x]-extra[x])
-				k.extra[x] = satAdd(extra[x], satMul(r.LatencyTrips[x], trips)-r.Latency[x])
+			before, r := k.last, &k.w.Blocks[b]
+			if k.loop != nil {
+				if err := k.repeat(ctx, b, next); err != nil {
+					return err
+				}
+				if r.Repeat == nil {
+					r.LatencyTrips = pair{k.last[0] - before[0], k.last[1] - before[1]}
+				}
+			} else {
+				if err := k.region(ctx, t.First.At(b), t.End.At(b), next); err != nil {
+					return err
+				}
+				r.Latency = pair{k.last[0] - before[0], k.last[1] - before[1]}
+				r.LatencyTrips = r.Latency
 			}
 			i = t.End.At(b)
 		}

@@ -41,9 +41,7 @@ func TestEngineEqualsSlowSimulator(t *testing.T) {
 		}
 		for _, run := range []components.Run{components.RunA, components.RunB} {
 			s := newSlow(m, RulesOf(c.model, w.Machine), run)
-			for i := range m.Instr.Len() {
-				s.place(uint32(i))
-			}
+			s.all(0, false)
 			for i := range m.Instr.Len() {
 				if m.Instr.Flags.At(i)&components.FlagLoop != 0 {
 					continue
@@ -55,8 +53,8 @@ func TestEngineEqualsSlowSimulator(t *testing.T) {
 						n, c.machine, c.model, run, i, m.OpcodeName(m.Instr.Opcode.At(i)), start, end, want.start, want.end())
 				}
 			}
-			if got := w.Blocks[0].Latency[run]; got != s.latency() {
-				t.Fatalf("module %d: latency %d, rules %d", n, got, s.latency())
+			if got := w.Blocks[0].Latency[run]; got != s.last {
+				t.Fatalf("module %d: latency %d, rules %d", n, got, s.last)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 type ring struct {
 	depth  int
 	flying [2][]uint64 // next dispatch of the transfers in flight, by run
+	pushed int         // so far
 }
 
 // push enters a transfer triggered at start that keeps the queue busy for
@@ -21,6 +22,7 @@ func (r *ring) push(start pair, issue uint64) pair {
 	if r.depth == 0 {
 		return start
 	}
+	r.pushed++
 	for x := range start {
 		if len(r.flying[x]) >= r.depth {
 			start[x] = max(start[x], r.flying[x][0])

@@ -20,6 +20,9 @@ type slow struct {
 	bankNext  map[[2]int]uint64 // core, bank
 	psumEnd   map[uint16]uint64
 	queues    map[int][]uint64
+
+	last        uint64      // largest end
+	collectives []slowEvent // all that share bandwidth
 }
 
 type slowEvent struct {
@@ -117,7 +120,7 @@ func (s *slow) place(i uint32) {
 		defer func() {
 			e := s.events[i]
 			e.stream, e.core = stream+1, int(core)
-			s.events[i] = e
+			s.collectives = append(s.collectives, e)
 		}()
 	}
 	if f&components.FlagTrigger != 0 && s.rules.Rings {
@@ -136,6 +139,7 @@ func (s *slow) place(i uint32) {
 	}
 	e := slowEvent{start: start, dur: dur, next: start + next}
 	s.events[i] = e
+	s.last = max(s.last, e.end())
 	s.timelines[lane] = append(s.timelines[lane], e)
 	if dur > 0 && banks != 0 && (s.rules.Banks || s.rules.Couplings) {
 		if banks>>8 != 0 {
@@ -157,8 +161,8 @@ func (s *slow) reflow(core, stream int, start, work uint64) uint64 {
 	for left > 0 {
 		sum := s.rules.Shares[stream]
 		until := uint64(math.MaxUint64)
-		for _, e := range s.events {
-			if e.stream == 0 || e.stream-1 == stream || e.core != core {
+		for _, e := range s.collectives {
+			if e.stream-1 == stream || e.core != core {
 				continue
 			}
 			if e.start <= t && t < e.end() {
@@ -178,10 +182,26 @@ func (s *slow) reflow(core, stream int, start, work uint64) uint64 {
 	return t - start
 }
 
-func (s *slow) latency() uint64 {
-	var end uint64
-	for _, e := range s.events {
-		end = max(end, e.end())
+// all adds the rows of block b, those of loops once or as often as they run.
+func (s *slow) all(b int, trips bool) {
+	t := &s.m.Blocks
+	for i := t.First.At(b); i < t.End.At(b); i++ {
+		if s.m.Instr.Flags.At(int(i))&components.FlagLoop == 0 {
+			s.place(i)
+			continue
+		}
+		for body := range t.Len() {
+			if t.Parent.At(body) != i+1 {
+				continue
+			}
+			times := uint64(1)
+			if trips {
+				times = max(t.Trip.At(body), 1)
+			}
+			for range times {
+				s.all(body, trips)
+			}
+			i = max(i, t.End.At(body)-1)
+		}
 	}
-	return end
 }

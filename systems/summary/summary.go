@@ -109,9 +109,11 @@ func (s *Summary) engines(w *components.World) {
 		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
 		until := make([]uint64, lanes)
 		sum := make([]uint64, lanes)
+		here := make([]int, lanes)
 		inner := b + 1
-		busyOf(w, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, 1, until, sum, count)
+		busyOf(w, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, until, sum, here)
 		for l := range sum {
+			count[l] += here[l]
 			busy[l] = addSat(busy[l], mulSat(sum[l], runs))
 		}
 	}
@@ -131,26 +133,18 @@ func (s *Summary) engines(w *components.World) {
 	}
 }
 
-// busyOf is addBusy for rows first to end with the loops among them: where
-// trips count, a body is as often busy as it runs. next is the block row that
-// the next loop's first body has, times how often the rows run.
-func busyOf(w *components.World, first, end uint32, next *int, times uint64, until, sum []uint64, count []int) {
+// busyOf is addBusy for rows first to end with the loops among them. Where a
+// body is placed as often as it runs (its events are those of its last
+// iteration) the lane is as busy in each of the others. next is the block row
+// that the next loop's first body has.
+func busyOf(w *components.World, first, end uint32, next *int, until, sum []uint64, count []int) {
 	t := &w.Module.Blocks
-	if w.Config.Loops != "trips" {
-		addBusy(w, int(first), int(end), until, sum, count)
-		return
-	}
-	part := make([]uint64, len(sum))
 	for i := first; i < end; {
 		stop := end
 		if *next < t.Len() && t.Parent.At(*next) > i && t.Parent.At(*next) <= end {
 			stop = t.Parent.At(*next) - 1
 		}
-		clear(part)
-		addBusy(w, int(i), int(stop), until, part, count)
-		for l, n := range part {
-			sum[l] = addSat(sum[l], mulSat(n, times))
-		}
+		addBusy(w, int(i), int(stop), until, sum, count)
 		i = stop
 		if stop == end {
 			return
@@ -158,9 +152,55 @@ func busyOf(w *components.World, first, end uint32, next *int, times uint64, unt
 		for i++; *next < t.Len() && t.Parent.At(*next) == stop+1; {
 			b := *next
 			*next++
-			busyOf(w, t.First.At(b), t.End.At(b), next, mulSat(times, max(t.Trip.At(b), 1)), until, sum, count)
+			rest := enter(w.Blocks[b].Repeat, until, sum, count)
+			busyOf(w, t.First.At(b), t.End.At(b), next, until, sum, count)
+			rest.add(until, sum)
 			i = t.End.At(b)
 		}
+	}
+}
+
+// others are the iterations of a body before the last.
+type others struct {
+	*components.Repeat
+	hidden []uint64 // by lane of the body: the time they take
+	before []uint64 // busy time up to the last iteration
+}
+
+// enter prepares for the last iteration of a body that repeats.
+func enter(r *components.Repeat, until, sum []uint64, count []int) *others {
+	if r == nil {
+		return nil
+	}
+	o := &others{r, make([]uint64, len(r.Lanes)), make([]uint64, len(r.Lanes))}
+	for n, l := range r.Lanes {
+		at, from := l.Enter[components.RunA], min(l.Enter[components.RunA], l.Start[components.RunA])
+		if count[l.Lane] > 0 || until[l.Lane] > 0 {
+			from = min(until[l.Lane], from)
+		}
+		if o.hidden[n] = at - from; o.hidden[n] > 0 {
+			// What is outstanding of before is so until the first iteration starts.
+			sum[l.Lane] -= min(sum[l.Lane], until[l.Lane]-min(until[l.Lane], from))
+			until[l.Lane] = at
+			o.before[n] = sum[l.Lane]
+			until[l.Lane] += l.Tail[components.RunA]
+			sum[l.Lane] = addSat(sum[l.Lane], l.Tail[components.RunA])
+			continue
+		}
+		o.before[n] = sum[l.Lane]
+	}
+	return o
+}
+
+// add adds the iterations before the last, behind the last.
+func (o *others) add(until, sum []uint64) {
+	if o == nil {
+		return
+	}
+	for n, l := range o.Lanes {
+		// Up to where the lane is free; what is outstanding then is the next one's.
+		one := sum[l.Lane] - min(sum[l.Lane], o.before[n]+until[l.Lane]-min(until[l.Lane], l.Leave[components.RunA]))
+		sum[l.Lane] = addSat(sum[l.Lane], min(mulSat(one, o.Trips-1), o.hidden[n]))
 	}
 }
 

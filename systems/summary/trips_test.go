@@ -1,9 +1,11 @@
 package summary
 
 import (
+	"context"
 	"testing"
 
 	"perfsim/components"
+	"perfsim/systems/place"
 )
 
 // A body of 100 ns of work in a loop of five trips within one of three, after
@@ -17,8 +19,6 @@ func TestBusyCountsTrips(t *testing.T) {
 	in.Latency.Resize(5)
 	in.Issue.Resize(5)
 	w := &components.World{Module: m, Events: components.NewEvents()}
-	arrive := w.Events.Arrive.Resize(5)
-	end := uint64(0)
 	for i, l := range lat {
 		in.Lane.Set(i, components.LanePE)
 		in.Latency.Set(i, l)
@@ -26,8 +26,7 @@ func TestBusyCountsTrips(t *testing.T) {
 			in.Flags.Set(i, components.FlagLoop)
 			continue
 		}
-		end += uint64(l)
-		arrive[i] = [2]uint64{end, end}
+		in.Issue.Set(i, l)
 	}
 	f := m.Functions.Add(m.Symbols.InternString("f"), 0)
 	name := m.Symbols.InternString("b")
@@ -39,6 +38,9 @@ func TestBusyCountsTrips(t *testing.T) {
 	}
 	for loops, want := range map[string]uint64{"once": 160, "trips": 40 + 3*(20+5*100)} {
 		w.Config.Loops = loops
+		if err := place.RunRules(context.Background(), w, place.Rules{}); err != nil {
+			t.Fatal(err)
+		}
 		var s Summary
 		s.engines(w)
 		if len(s.Engines) != 1 || s.Engines[0].BusyNS != want || s.Engines[0].Instructions != 5-2 {

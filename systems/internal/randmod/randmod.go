@@ -19,6 +19,8 @@ type Options struct {
 	Blocks bool
 	// Nested allows loops within loops.
 	Nested bool
+	// Trips is the largest trip count of a loop; 5 where it is 0.
+	Trips int
 	// NoCollectives leaves collectives out: what shares bandwidth depends on
 	// the time at which it runs.
 	NoCollectives bool
@@ -104,7 +106,11 @@ func loop(r *rand.Rand, o Options, m *components.Module, function uint32, lo, hi
 	in.Opcode.Set(at, components.OpcodeLoop)
 	in.Flags.Set(at, components.FlagLoop)
 	in.Banks.Set(at, 0)
-	body := m.Blocks.Add(m.Symbols.InternString("body"), function, uint32(at+1), components.InstrID(at+1), uint64(1+r.IntN(5)))
+	trips := o.Trips
+	if trips == 0 {
+		trips = 5
+	}
+	body := m.Blocks.Add(m.Symbols.InternString("body"), function, uint32(at+1), components.InstrID(at+1), uint64(1+r.IntN(trips)))
 	end := at + 2 + r.IntN(hi-at-2)
 	m.Blocks.End.Set(body, uint32(end))
 	if o.Nested && r.IntN(2) == 0 {
