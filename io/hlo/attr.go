@@ -44,14 +44,14 @@ func intAttr(key string) (components.OpAttr, bool) {
 
 // attributes takes ", key=value …" after the operands of op.
 func (p *parser) attributes(op components.OpID) bool {
-	for p.accept(',') {
+	for p.exact(", ") || p.accept(',') {
 		p.peek()
 		at := p.pos
 		key := p.wordHere()
 		if key == "" {
 			return p.fail("expected an attribute, found %s", p.found())
 		}
-		if !p.expectAfter('=', "after attribute", key) {
+		if !p.exact("=") && !p.expectAfter('=', "after attribute", key) {
 			return false
 		}
 		if !p.attribute(op, key, at) {

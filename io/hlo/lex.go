@@ -178,6 +178,17 @@ func (c *scanner) accept(b byte) bool {
 	return true
 }
 
+// exact takes the text t if it is next, as it stands. It is the quick way
+// through what dumps always write the same; where it fails, the general way
+// follows.
+func (c *scanner) exact(t string) bool {
+	if !strings.HasPrefix(c.s[c.pos:], t) {
+		return false
+	}
+	c.pos += len(t)
+	return true
+}
+
 // expect takes the byte b or fails.
 func (c *scanner) expect(b byte, where string) bool {
 	if c.accept(b) {

@@ -511,7 +511,7 @@ func (p *parser) instruction(root *components.OpID) bool {
 		if name, ok = p.name(); !ok {
 			return false
 		}
-		if !p.expectAfter('=', "after instruction", name) {
+		if !p.exact(" = ") && !p.expectAfter('=', "after instruction", name) {
 			return false
 		}
 	}
@@ -555,14 +555,16 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	if !ok {
 		return 0, false
 	}
-	p.peek()
+	if !p.exact(" ") || p.pos == len(p.s) || class[p.s[p.pos]]&classWord == 0 {
+		p.peek()
+	}
 	kindAt := p.pos
 	word := p.wordHere()
 	if word == "" {
 		return 0, p.fail("expected an opcode, found %s", p.found())
 	}
 	kind, part, ok := parseOpcode(word)
-	if !p.expectAfter('(', "after opcode", word) {
+	if !p.exact("(") && !p.expectAfter('(', "after opcode", word) {
 		return 0, false
 	}
 	var id components.StrID
@@ -721,6 +723,7 @@ func (p *parser) operandList() bool {
 		switch p.peek() {
 		case ',':
 			p.pos++
+			p.exact(" ")
 		case ')':
 			p.pos++
 			return true
@@ -730,8 +733,31 @@ func (p *parser) operandList() bool {
 	}
 }
 
+// plainOperand takes "%name" if a comma or a parenthesis follows, as mostly in
+// dumps.
+func (p *parser) plainOperand() bool {
+	s, start := p.s, p.pos+1
+	if start > len(s) || s[p.pos] != '%' {
+		return false
+	}
+	end := p.wordEnd(start)
+	if end == start || end == len(s) || s[end] != ',' && s[end] != ')' {
+		return false
+	}
+	op := p.opNamed(s[start:end])
+	if op == components.NoOp {
+		return false
+	}
+	p.pos = end
+	p.operands = append(p.operands, components.Operand{Op: op})
+	return true
+}
+
 // operand takes "[shape] name[#i…]" or "[shape] opcode(operands)".
 func (p *parser) operand() bool {
+	if p.plainOperand() {
+		return true
+	}
 	p.peek()
 	at := p.pos
 	shape, _, ok := p.optionalShape()
