@@ -34,9 +34,8 @@ func entries(b *block) [][]components.InstrID {
 	return out
 }
 
-// around returns the innermost repeated body that row i lies in and that q,
-// where it is an instruction, lies in (both) or does not (only i). It is -1
-// where there is none.
+// around returns the innermost repeated body that row i lies in and that q
+// lies in too (both) or does not. It is -1 where there is none.
 func (b *block) around(i uint32, q components.InstrID, both bool) int {
 	// Those that start at i or before, the innermost last.
 	n, _ := slices.BinarySearchFunc(b.repeats, i+1, func(r *components.Repeat, i uint32) int {
@@ -93,22 +92,70 @@ func (p *Path) back(i uint32, until uint64) (lead uint64) {
 			i = uint32(q)
 			continue
 		}
+		// A model that tells itself what held an instruction does so of the first
+		// iteration.
+		var hidden uint64
+		for n := p.around(i, q); n >= 0 && p.b.w.Why[p.b.run] != nil; n = p.outer(n, q) {
+			r := p.b.repeats[n]
+			shift := uint64(0)
+			if k := laneOf(r, p.b.lane[i]); k >= 0 {
+				shift = min(r.Lanes[k].Shift[p.b.run], start-hidden)
+			}
+			p.hidden(r, p.seen(r), start-hidden-shift, start-hidden)
+			hidden += shift
+		}
 		if q == components.NoInstr {
-			return start
+			return start - hidden
 		}
 		via, gap = p.a.Cause.At(int(i)), 0
 		if p.a.Gap.Len() > 0 {
 			gap = p.a.Gap.At(int(i))
 		}
-		until = start - gap
+		start -= hidden
+		until = start - min(start, less(gap, hidden))
+		if from, _ := p.b.spanOf(uint32(q)); hidden > 0 && from > until {
+			until = min(from, start)
+		}
+		gap = start - until
 		i = uint32(q)
 	}
+}
+
+// around returns the innermost repeated body that i lies in and q does not.
+func (p *Path) around(i uint32, q components.InstrID) int {
+	if len(p.b.repeats) == 0 {
+		return -1
+	}
+	return p.b.around(i, q, false)
+}
+
+// outer returns the innermost repeated body around body n that q does not lie
+// in.
+func (p *Path) outer(n int, q components.InstrID) int {
+	n = p.outside(n)
+	if n >= 0 && q != components.NoInstr && p.b.repeats[n].First <= uint32(q) && uint32(q) < p.b.repeats[n].End {
+		return -1
+	}
+	return n
+}
+
+// seen returns the steps in body r that the path came by.
+func (p *Path) seen(r *components.Repeat) []part {
+	k := len(p.steps)
+	for k > 0 && r.First <= uint32(p.steps[k-1].Instr) && uint32(p.steps[k-1].Instr) < r.End {
+		k--
+	}
+	var out []part
+	for _, s := range p.steps[k:] {
+		out = append(out, part{row: uint32(s.Instr), own: s.Own, times: s.Trips, via: s.Via})
+	}
+	return out
 }
 
 // crosses returns the repeated body in which row i was held by q in the
 // iteration before, -1 where it was not.
 func (p *Path) crosses(i uint32, q components.InstrID) int {
-	if len(p.b.repeats) == 0 || q == components.NoInstr || uint32(q) < i {
+	if len(p.b.repeats) == 0 || q == components.NoInstr || uint32(q) < i || p.b.w.Why[p.b.run] != nil {
 		return -1
 	}
 	return p.b.around(i, q, true)
