@@ -57,7 +57,8 @@ type block struct {
 	arrive     *pair
 	free       *pair
 	bank       *pair
-	bankOf     *uint32 // by lane: where the banks of its core start, in bytes
+	bankOf     *uint32    // by lane: where the banks of its core start, in bytes
+	couple     *[2]uint32 // by lane: what it waits for besides, in bytes from free on; nil where engines are not coupled
 	allFlags   *components.Flags
 	allIssue   *uint32
 	allLatency *uint32
@@ -75,6 +76,7 @@ type block struct {
 	degree [blockRows]uint32    // edges, at most 16
 	wait   [blockRows]uint32    // the bank written, in bytes from bank on; see bankFirst
 	use    [blockRows]uint32    // the bank used
+	keep   [blockRows]uint32    // where the end goes, in bytes from free on; see newKernel
 	pad    [blockRows][8]uint32 // four rows for run A and four for run B, times four
 	pad2   [blockRows][8]uint32 // of the next four edges
 

@@ -178,6 +178,7 @@ type kernel struct {
 	bankOf []uint32   // by lane
 	// allBanks is banks with what lies before.
 	allBanks []pair
+	couple   [][2]uint32 // by lane, nil where engines are not coupled
 }
 
 const numBanks = 8
@@ -189,19 +190,52 @@ const bankFirst = 2
 
 func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool) *kernel {
 	lanes := w.Module.Lanes.Len()
-	k := &kernel{w: w, m: w.Module, rules: rules, free: make([]pair, lanes)}
+	k := &kernel{w: w, m: w.Module, rules: rules}
+	// Behind the two times of every lane one that stays zero, and a place that
+	// nobody reads: the assembly needs no branch then.
+	times := make([]pair, 2*lanes+2)
+	k.free, k.psumWrite = times[:lanes], times[lanes:2*lanes]
 	cores := lanes/components.LanesPerCore + 1
 	k.allBanks = make([]pair, bankFirst+cores*numBanks)
 	k.banks = k.allBanks[bankFirst:]
-	k.psumWrite = make([]pair, lanes)
-	if fast != nil && !rules.Couplings && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
+	if fast != nil && (rules.Banks || !rules.Couplings) && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
 		k.arrive, k.blk = arrive, fast
 		k.bankOf = make([]uint32, lanes)
 		for l := range k.bankOf {
-			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * uint32(unsafe.Sizeof(pair{}))
+			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * pairSize
+		}
+		if rules.Couplings {
+			k.couple = couples(lanes)
 		}
 	}
 	return k
+}
+
+const pairSize = uint32(unsafe.Sizeof(pair{}))
+
+// couples is coupled by lane: where the times are that a lane waits for, in
+// bytes from free on.
+func couples(lanes int) [][2]uint32 {
+	at := func(n int) uint32 { return uint32(n) * pairSize }
+	psumWrite, none := at(lanes), at(2*lanes)
+	out := make([][2]uint32, lanes)
+	for l := range out {
+		core := l - l%components.LanesPerCore
+		dve, pool := at(core+int(components.LaneDVE)), at(core+int(components.LanePool))
+		out[l] = [2]uint32{none, none}
+		if core+components.LanesPerCore > lanes {
+			continue // no core
+		}
+		switch uint16(l - core) {
+		case components.LaneDVE:
+			out[l][0] = pool
+		case components.LanePool:
+			out[l][0] = dve
+		case components.LaneActivation:
+			out[l] = [2]uint32{psumWrite + dve, psumWrite + pool}
+		}
+	}
+	return out
 }
 
 // block places a top-level block and the loops in it, bodies once.

@@ -22,6 +22,10 @@ func (k *kernel) fast(lo, hi uint32) error {
 	b.words, b.numWords, b.zero = first(words), uint32(len(words)), 4*n
 	b.arrive, b.free, b.lanes = first(arrive), first(k.free), uint32(len(k.free))
 	b.bank, b.bankOf = first(k.allBanks), first(k.bankOf)
+	b.couple = nil
+	if k.couple != nil {
+		b.couple = first(k.couple)
+	}
 	b.allFlags, b.allIssue, b.allLatency = first(in.Flags.Slice()), first(in.Issue.Slice()), first(in.Latency.Slice())
 	for lo < hi {
 		end := min(lo+blockRows, hi)

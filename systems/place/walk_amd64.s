@@ -186,11 +186,24 @@ padOffsets:
 	VPTEST       Y6, Y6
 	SETNE        AX
 	MOVL         AX, block_banked(R15)
+	CMPQ         block_couple(R15), $0
+	JNE          padBanks
+	TESTL        AX, AX
 	JEQ          padEdges
 
 	// Where banks are used, the places of the bank to wait for and of the bank
-	// that is used, of rows that have one of each at most.
+	// that is used, of rows that have one of each at most; and the place for the
+	// end of what writes a bank.
+padBanks:
+	MOVL         $1, block_banked(R15)
 	MOVQ         block_latency(R15), R10
+	MOVL         block_lanes(R15), AX
+	SHLL         $4, AX
+	VMOVD        AX, X7
+	VPBROADCASTD X7, Y7              // where those places start, in bytes from free on
+	LEAL         16(AX)(AX*1), AX
+	VMOVD        AX, X6
+	VPBROADCASTD X6, Y6              // that of rows that write none
 	VPBROADCASTD numbers<>+28(SB), Y15
 	VPBROADCASTD numbers<>+32(SB), Y14
 	VPBROADCASTD numbers<>+36(SB), Y13
@@ -215,8 +228,8 @@ padBank:
 	VPANDN       Y14, Y4, Y4         // more than one
 	VPOR         block_state(R15)(BX*4), Y4, Y4
 	VMOVDQU      Y4, block_state(R15)(BX*4)
-	VPCMPEQD     (R10)(BX*4), Y8, Y3
-	VPANDN       Y2, Y3, Y2          // what takes no time uses none
+	VPCMPEQD     (R10)(BX*4), Y8, Y5
+	VPANDN       Y2, Y5, Y2          // what takes no time uses none
 	VPMOVZXWD    (SI)(BX*2), Y3
 	VPMULLD      Y12, Y3, Y3
 	VPSRLD       $19, Y3, Y3         // the core
@@ -225,6 +238,10 @@ padBank:
 
 	// The exponent of a power of two says which; zero is none.
 	VPCMPEQD     Y8, Y1, Y4
+	VPOR         Y4, Y5, Y5
+	VPADDD       block_slot(R15)(BX*4), Y7, Y0
+	VBLENDVPS    Y5, Y6, Y0, Y0
+	VMOVDQU      Y0, block_keep(R15)(BX*4)
 	VCVTDQ2PS    Y1, Y1
 	VPSRLD       $19, Y1, Y1
 	VPSUBD       Y13, Y1, Y1
@@ -501,6 +518,8 @@ TEXT ·walkRows(SB), NOSPLIT, $0-32
 	MOVQ     block_bank(R15), R12
 	CMPQ     BX, R8
 	JGE      walkDone
+	CMPQ     block_couple(R15), $0
+	JNE      walkCoupledRow
 	CMPL     block_banked(R15), $0
 	JNE      walkBankRow
 
@@ -543,6 +562,36 @@ walkBank:
 	ADDQ     $4, BX
 	CMPQ     BX, R8
 	JLT      walkBankRow
+	JMP      walkDone
+
+	// The same on machines whose engines wait for one another: each lane for at
+	// most two times of other lanes, those it has none of being zero.
+walkCoupledRow:
+	MOVWLZX  block_state(R15)(BX*1), AX
+	TESTL    AX, AX
+	JNE      walkSome
+	READY(block_pad)
+
+walkCoupled:
+	MOVL     block_slot(R15)(BX*1), AX
+	MOVL     block_wait(R15)(BX*1), DX
+	VMAXPD   (R13)(AX*1), X0, X0
+	VMAXPD   (R12)(DX*1), X0, X0
+	MOVQ     block_couple(R15), CX
+	MOVL     AX, DX
+	SHRL     $1, DX                  // eight bytes a lane
+	MOVL     (CX)(DX*1), SI
+	MOVL     4(CX)(DX*1), DX
+	VMAXPD   (R13)(SI*1), X0, X0
+	VMAXPD   (R13)(DX*1), X0, X0
+	FINISH
+	MOVL     block_use(R15)(BX*1), DX
+	VMOVDQU  X6, (R12)(DX*1)
+	MOVL     block_keep(R15)(BX*1), DX
+	VMOVDQU  X7, (R13)(DX*1)
+	ADDQ     $4, BX
+	CMPQ     BX, R8
+	JLT      walkCoupledRow
 	JMP      walkDone
 
 	// A row with more than four edges, with ordered edges, with PSUM banks, or
@@ -625,6 +674,8 @@ walkOrderedNext:
 walkBanks:
 	CMPL     block_banked(R15), $0
 	JEQ      walkPlain
+	CMPQ     block_couple(R15), $0
+	JNE      walkCouples
 	TESTL    $const_stateBanks, R14
 	JEQ      walkBank
 
@@ -670,4 +721,10 @@ walkUsed:
 	ADDQ     $4, BX
 	CMPQ     BX, R8
 	JLT      walkBankRow
+	JMP      walkDone
+
+	// Several banks on coupled engines are the Go code's.
+walkCouples:
+	TESTL    $const_stateBanks, R14
+	JEQ      walkCoupled
 	JMP      walkDone

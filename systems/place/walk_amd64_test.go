@@ -41,7 +41,8 @@ func TestAssemblyStaysInside(t *testing.T) {
 		t.Skip("no assembly for this machine")
 	}
 	mark := pair{0xdead, 0xbeef}
-	const guard = 16
+	const guard, lanes, places = 16, 12, 2*12 + 2
+	couple := couples(lanes)
 	placed, left := 0, 0
 	for _, n := range []int{1, 7, 8, 9, blockRows - 1, blockRows, 2*blockRows + 5} {
 		off, words := fenced[uint32](t, n+1), fenced[uint32](t, 3*n+1)
@@ -49,7 +50,7 @@ func TestAssemblyStaysInside(t *testing.T) {
 		issue, latency := fenced[uint32](t, n), fenced[uint32](t, n)
 		arrive := fenced[pair](t, n+1)
 		bank, bankOf := fenced[pair](t, bankFirst+numBanks), []uint32{11: 0}
-		free := slices.Repeat([]pair{mark}, 12+2*guard)
+		free := slices.Repeat([]pair{mark}, places+2*guard)
 		for l := range bankOf {
 			bankOf[l] = bankFirst * 16
 		}
@@ -91,7 +92,10 @@ func TestAssemblyStaysInside(t *testing.T) {
 			}
 			b := newPadded(int(seed % 2 * nearRows))
 			b.words, b.numWords, b.zero = &words[0], uint32(len(words)), 4*uint32(n)
-			b.arrive, b.free, b.lanes = &arrive[0], &free[guard], 12
+			b.arrive, b.free, b.lanes = &arrive[0], &free[guard], lanes
+			if seed%5 == 0 {
+				b.couple = &couple[0]
+			}
 			b.bank, b.bankOf = &bank[0], &bankOf[0]
 			b.allFlags, b.allIssue, b.allLatency = &flags[0], &issue[0], &latency[0]
 			for lo := 0; lo < n; lo += blockRows {
@@ -111,7 +115,7 @@ func TestAssemblyStaysInside(t *testing.T) {
 					row = next
 				}
 			}
-			for _, s := range [][]pair{free[:guard], free[guard+12:]} {
+			for _, s := range [][]pair{free[:guard], free[guard+places:]} {
 				if slices.ContainsFunc(s, func(p pair) bool { return p != mark }) {
 					t.Fatalf("%d rows, seed %d: wrote outside its arrays", n, seed)
 				}

@@ -45,11 +45,11 @@ func TestAssemblyEqualsGo(t *testing.T) {
 	if !hasFast() {
 		t.Skip("no assembly for this machine")
 	}
-	mach, err := machine.Load("trn2")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for seed := range uint64(300) {
+		mach, err := machine.Load([]string{"trn1", "trn2"}[seed%2])
+		if err != nil {
+			t.Fatal(err)
+		}
 		r := rand.New(rand.NewPCG(3, seed))
 		m := randmod.Module(r, randmod.Options{Streams: 2, Most: 3 * blockRows, Blocks: true, Nested: true})
 		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1}}
@@ -110,6 +110,7 @@ func TestPlainPathEqualsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameTimes(t, "with banks", m, Rules{Banks: true})
+		sameTimes(t, "with coupled engines", m, Rules{Banks: true, Couplings: true})
 		sameTimes(t, "without banks", m, Rules{})
 	}
 }
