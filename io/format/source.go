@@ -3,14 +3,12 @@ package format
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	kgzip "github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -153,7 +151,8 @@ func (s *Source) Close() error {
 const bufSize = 1 << 20
 
 func (s *Source) unwrap(raw io.Reader) error {
-	in := bufio.NewReaderSize(raw, bufSize)
+	at := &position{r: raw}
+	in := bufio.NewReaderSize(at, bufSize)
 	magic, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -161,9 +160,9 @@ func (s *Source) unwrap(raw io.Reader) error {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		s.Packed = "gzip"
-		z, err := kgzip.NewReader(in)
+		z, err := newGunzip(in, at)
 		if err != nil {
-			return wrapGzip(err)
+			return err
 		}
 		in = bufio.NewReaderSize(z, bufSize)
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
@@ -173,17 +172,10 @@ func (s *Source) unwrap(raw io.Reader) error {
 			return err
 		}
 		s.close = append(s.close, func() error { z.Close(); return nil })
-		in = bufio.NewReaderSize(z, bufSize)
+		in = bufio.NewReaderSize(&unzstd{z, in, at}, bufSize)
 	}
 	s.in = in
 	return nil
-}
-
-func wrapGzip(err error) error {
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, kgzip.ErrHeader) {
-		return errors.New("starts like gzip but its header is damaged")
-	}
-	return err
 }
 
 // counter counts the bytes taken from the file, for progress.
