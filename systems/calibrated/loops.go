@@ -15,7 +15,7 @@ import (
 // iteration that was simulated (see hold), and behind its own last row a
 // sequencer goes on with its first. That is repeated until iterations are
 // alike; then every sequencer moves on by its own period for the rest. The
-// clock of the PE is taken to go on as in the iteration that was simulated.
+// clock of the PE is taken to be up behind the iteration that was simulated.
 
 // Bounds of the work for one loop.
 const (
@@ -32,7 +32,7 @@ type looper struct {
 	start  []float64 // from row lo on
 	arrive []float64
 	seqs   []position
-	dma    []float64 // by core: when the DMA engines are free
+	dma    []dmaEngines // by core
 	edges  bool
 	// lane is how long a sequencer needs at least from a row to the next one of
 	// its list, by row.
@@ -53,7 +53,7 @@ func (k *block) trips(ctx context.Context, b int) (last float64, err error) {
 	t := &s.p.m.Blocks
 	lo, hi := t.First.At(b), t.End.At(b)
 	l := &looper{s: s, lo: lo, once: s.rows, start: make([]float64, hi-lo), arrive: make([]float64, hi-lo), prev: make([]uint32, hi-lo),
-		seqs: make([]position, len(s.p.groups)), dma: make([]float64, max(s.p.cores, 1)), edges: !s.p.syncs && !s.opt.NoSync, results: k.results, run: k.run}
+		seqs: make([]position, len(s.p.groups)), dma: make([]dmaEngines, max(s.p.cores, 1)), edges: !s.p.syncs && !s.opt.NoSync, results: k.results, run: k.run}
 	last1 := make([]uint32, len(s.p.groups))
 	for i := lo; i < hi; i++ {
 		if s.p.kind[i] != kindLoop {
@@ -63,7 +63,7 @@ func (k *block) trips(ctx context.Context, b int) (last float64, err error) {
 		}
 	}
 	for c := range l.dma {
-		l.dma[c] = math.Inf(-1)
+		l.dma[c].free, l.dma[c].writeEnd = math.Inf(-1), math.Inf(-1)
 	}
 	inner := b + 1
 	if err := l.region(ctx, lo, hi, &inner); err != nil {
@@ -138,6 +138,20 @@ func (l *looper) occupancy(i uint32) float64 {
 	case kindOther:
 		issue, _ := p.nominal.Rest(int(i))
 		return issue
+	case kindHW:
+		c := p.c
+		dur := c.Engine[p.groups[p.group[i]].engine].TriggerHW
+		if p.measure(i).many {
+			dur += c.DMA.TriggerMany
+		}
+		return max(dur, c.DMA.Interval)
+	case kindSW:
+		return max(p.c.DMA.SWDispatch, p.c.DMA.SWInterval)
+	case kindLoad, kindStream, kindMatmul:
+		// The simulated iteration may have run before the clock was up.
+		if issue := float64(p.m.Instr.Issue.Get(int(i))); issue > 0 {
+			return issue
+		}
 	}
 	in := &p.m.Instr
 	lat := in.Latency.Get(int(i))
@@ -167,8 +181,13 @@ func (l *looper) row(i uint32) {
 	}
 	if p.kind[i] == kindBarrier {
 		for n := range l.seqs {
-			if x := &l.seqs[n]; x.row > 0 && p.groups[n].core == p.groups[g].core {
-				at = max(at, x.start+o-l.once.start[x.row-1])
+			if x := &l.seqs[n]; x.row > 0 && p.groups[n].core == p.groups[g].core && uint16(n) != g {
+				// It waits for what they have taken to be done.
+				wait := float64(l.once.dur[x.row-1])
+				if gap := o - l.once.start[x.row-1]; gap >= 0 {
+					wait = min(wait, gap)
+				}
+				at = max(at, x.start+wait)
 			}
 		}
 		bound = true
@@ -192,12 +211,13 @@ func (l *looper) row(i uint32) {
 	l.seqs[g] = position{i + 1, at}
 	there := at + l.once.arrive[i] - o
 	if k := p.kind[i]; k == kindHW || k == kindSW {
-		// What it took when it was simulated may have been the queue's part.
-		x := p.measure(i)
-		core := p.groups[g].core
-		free := l.dma[core] + x.stream
-		there = max(there, free)
-		l.dma[core] = max(there, free)
+		d, e := &p.c.DMA, &l.dma[p.groups[g].core]
+		_, complete := e.serve(d, at, p.measure(i), int(g))
+		if at > o {
+			there = complete
+		} else {
+			e.free = max(e.free, there-d.Complete) // as it was simulated
+		}
 	}
 	l.arrive[i-l.lo] = there
 }
@@ -215,7 +235,10 @@ func (l *looper) repeat(ctx context.Context, b int, next *int) error {
 		for _, g := range uses {
 			v = append(v, l.seqs[g].start)
 		}
-		return append(v, l.dma...)
+		for c := range l.dma {
+			v = append(v, max(l.dma[c].free, 0))
+		}
+		return v
 	}
 	var history [][]float64
 	var done uint64
@@ -243,8 +266,11 @@ func (l *looper) repeat(ctx context.Context, b int, next *int) error {
 			l.seqs[g].start += far * period[g]
 		}
 		for c := range l.dma {
-			if d := history[n][len(uses)+c] - history[n-1][len(uses)+c]; d > 0 && !math.IsInf(d, 0) {
-				l.dma[c] += far * d
+			d := far * (history[n][len(uses)+c] - history[n-1][len(uses)+c])
+			l.dma[c].free += d
+			l.dma[c].writeEnd += d
+			for q := range l.dma[c].batch {
+				l.dma[c].batch[q] += d
 			}
 		}
 	}
