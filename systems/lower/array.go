@@ -22,8 +22,9 @@ const (
 	chunkK      = 8 // blocks of the contracted dimension in one transfer
 	copyBytes   = 8 << 20
 	hbmTiles    = 1024
-	softBanks   = 8 // tiles of SBUF that stand for the banks of a machine without PSUM
-	shareOfSBUF = 4 // a value stays on chip up to this part of SBUF
+	hbmTile     = 1 << 20 // of device memory for which accesses are listed together, at least
+	softBanks   = 8       // tiles of SBUF that stand for the banks of a machine without PSUM
+	shareOfSBUF = 4       // a value stays on chip up to this part of SBUF
 )
 
 func arrayOf(m *machine.Machine) array {

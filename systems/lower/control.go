@@ -33,8 +33,8 @@ func (f *fn) call(i int32) {
 		// The state is updated in place.
 		for k, o := range x.outs {
 			if k < len(x.args) && f.values[o.v].total == f.values[x.args[k].v].total && !f.values[x.args[k].v].konst && f.values[x.args[k].v].param < 0 && !f.values[o.v].out {
-				if r := f.hbmOf(x.args[k].v); r != nil && !f.usedLater(x.args[k].v) {
-					f.values[o.v].hbm = shared(r)
+				if r := f.hbmOf(x.args[k].v); r != nil && f.inPlace(x.args[k].v) {
+					f.values[o.v].hbm = f.handOn(r)
 				}
 			}
 		}
@@ -55,9 +55,8 @@ func (f *fn) call(i int32) {
 	for n, c := range callees {
 		if n == 0 {
 			for _, a := range x.args {
-				if r := f.hbmOf(a.v); r != nil {
-					e.read(r, 0, len(r.tiles))
-					f.operand(components.RoleIn, r, 0, r.bytes, 1, components.Uint8)
+				if f.hbmOf(a.v) != nil {
+					f.inMem(components.RoleIn, f.partOf(a.v, 0, f.values[a.v].total), f.values[a.v].total, components.Uint8)
 				}
 			}
 		} else if f.lastCtl != 0 {
@@ -66,8 +65,7 @@ func (f *fn) call(i int32) {
 		if n == len(callees)-1 {
 			for _, o := range x.outs {
 				if r := f.hbmOf(o.v); r != nil {
-					e.write(r, 0, len(r.tiles))
-					f.operand(components.RoleOut, r, 0, r.bytes, 1, components.Uint8)
+					f.inMem(components.RoleOut, whole(r), 0, components.Uint8)
 				}
 			}
 		}
@@ -125,27 +123,23 @@ func (f *fn) host(i int32) {
 			bytes = components.AddSize(bytes, f.values[o.v].total)
 		}
 	}
-	f.whole(x)
+	f.allOf(x)
 	e.add(ins{op: op, eng: eng, lane: lane, flags: flags, elems: ceilDiv(bytes, f.l.arr.parts), parts: f.l.arr.parts, dtype: components.Uint8, bytes: bytes, rowLen: bytes,
 		fn: e.sym(x.kind.String())})
 	f.l.count(x.op, Lowered, "")
 }
 
-// whole says that the instruction being made reads all operands and writes
+// allOf says that the instruction being made reads all operands and writes
 // all results of x, in device memory.
-func (f *fn) whole(x *flat) {
-	e := &f.l.e
-	d := components.Uint8
+func (f *fn) allOf(x *flat) {
 	for _, a := range x.args {
-		if r := f.hbmOf(a.v); r != nil {
-			e.read(r, 0, len(r.tiles))
-			f.operand(components.RoleIn, r, 0, r.bytes, 1, d)
+		if f.hbmOf(a.v) != nil {
+			f.inMem(components.RoleIn, f.partOf(a.v, 0, f.values[a.v].total), f.values[a.v].total, components.Uint8)
 		}
 	}
 	for _, o := range x.outs {
 		if v := &f.values[o.v]; v.hbm != nil && v.def == x.me {
-			e.write(v.hbm, 0, len(v.hbm.tiles))
-			f.operand(components.RoleOut, v.hbm, 0, v.hbm.bytes, 1, d)
+			f.inMem(components.RoleOut, whole(v.hbm), 0, components.Uint8)
 		}
 	}
 }
@@ -160,7 +154,7 @@ func (f *fn) collective(i int32) {
 	f.argsInHBM(x.args)
 	f.fresh(x)
 	e := &f.l.e
-	f.whole(x)
+	f.allOf(x)
 	size := int64(0)
 	h := fnv.New32a()
 	if ch, ok := g.Int(x.op, components.AttrChannelID); ok {

@@ -49,12 +49,11 @@ func (f *fn) convKernel(i int32, c components.ConvSize) {
 	kerBytes := max(min(ceilDiv(f.values[ker].total, a.parts), a.budget/shareOfSBUF), 4)
 	kerR := f.must(1, kerBytes)
 	outRing := f.must(b+1, a.movN*nout.size)
-	f.load(ker, kerR, 0, 0, 1, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
+	f.load(ker, f.partOf(ker, 0, f.values[ker].total), kerR, 0, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
 	mt := ceilDiv(m, a.statM)
 	work := groups * mt
 	// Every output tile of every block of output features: cols/tiles moving
 	// columns, summed over taps.
-	total := components.MulSize(work, tiles)
 	one := func(mi, width int64, last bool) func(t int64) {
 		return func(t int64) {
 			n := cols / tiles
@@ -63,22 +62,15 @@ func (f *fn) convKernel(i int32, c components.ConvSize) {
 			}
 			step := mi*tiles + t
 			s := int(step) % len(inRing.tiles)
-			f.load(in, inRing, s, step%tiles, tiles, share(nin.total, t, tiles), a.parts, max(perIn/max(nin.size, 1), 1))
+			f.load(in, f.pieceOf(in, t, tiles), inRing, s, share(nin.total, t, tiles), a.parts, max(perIn/max(nin.size, 1), 1))
 			bank := f.nextBank()
 			first := true
 			mul := func(rows, n int64, stop bool) {
 				for k := range ceilDiv(rows, a.parts) {
 					kk := min(a.parts, rows-k*a.parts)
-					e.read(kerR, 0, 1)
-					e.read(inRing, s, s+1)
-					f.operand(components.RoleIn, kerR, 0, width, kk, f.values[ker].dtype)
-					f.operand(components.RoleIn, inRing, int64(s)*inRing.tileBytes, n, kk, nin.dtype)
-					if first {
-						f.bankWrite(bank)
-					} else {
-						e.more(f.psum, bank)
-					}
-					f.operand(components.RoleOut, f.psum, int64(bank)*f.psum.tileBytes, n, width, components.Float32)
+					f.reads(kerR, 0, 1, 0, width, kk, f.values[ker].dtype)
+					f.reads(inRing, s, s+1, 0, n, kk, nin.dtype)
+					f.bankOut(first, bank, 0, n, width)
 					f.matmul(kk, width, n, nin.dtype, first, stop && k == ceilDiv(rows, a.parts)-1, 0, bank)
 					first = false
 					f.flops = components.AddSize(f.flops, components.MulSize(2*kk*width*n, e.mult))
@@ -97,8 +89,10 @@ func (f *fn) convKernel(i int32, c components.ConvSize) {
 			o := int(step) % len(outRing.tiles)
 			oc := min(a.movN, max(outCols/tiles, 1))
 			f.evictBank(bank, outRing, o, oc, width, nout.dtype, "copy")
-			bytes := share(share(nout.total, mi, work), t, tiles)
-			e.later(b, func() { f.store(out, outRing, int64(o), int64(o+1), step, total, bytes, width, oc, 0) })
+			block := share(nout.total, mi, work)
+			bytes := share(block, t, tiles)
+			to := f.partOf(out, mi*(nout.total/work)+t*(block/tiles), bytes)
+			e.later(b, func() { f.store(out, outRing, int64(o), int64(o+1), to, bytes, width, oc, 0) })
 		}
 	}
 	for gi, gn := range cuts(m, a.statM) {
@@ -136,7 +130,7 @@ func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
 	b := f.l.opt.Buffers
 	kerR := f.must(1, max(min(ceilDiv(f.values[ker].total, a.parts), a.budget/shareOfSBUF), 4))
 	inRing, acc := f.must(b, w*4), f.must(b+1, w*4)
-	f.load(ker, kerR, 0, 0, 1, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
+	f.load(ker, f.partOf(ker, 0, f.values[ker].total), kerR, 0, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
 	blocks := ceilDiv(c.Out, a.parts)
 	n := ceilDiv(terms, w)
 	nin, nout := f.values[in], f.values[out]
@@ -147,20 +141,20 @@ func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
 				width = terms - (n-1)*w
 			}
 			s, o := int(t)%len(inRing.tiles), int(t)%len(acc.tiles)
-			f.load(in, inRing, s, t, n, share(share(nin.total, blk, blocks), t, n), parts, max(ceilDiv(mulDiv(nin.elems, 1, blocks)/n, parts), 1))
-			e.read(kerR, 0, 1)
-			e.read(inRing, s, s+1)
-			e.write(acc, o, o+1)
-			f.operand(components.RoleIn, inRing, int64(s)*inRing.tileBytes, width, parts, components.Float32)
-			f.operand(components.RoleIn, kerR, 0, 1, parts, components.Float32)
-			f.operand(components.RoleOut, acc, int64(o)*acc.tileBytes, width, parts, components.Float32)
-			f.busy[slotDVE] += width
+			block := share(nin.total, blk, blocks)
+			f.load(in, f.partOf(in, blk*(nin.total/blocks)+t*(block/n), share(block, t, n)), inRing, s, share(block, t, n), parts, max(ceilDiv(mulDiv(nin.elems, 1, blocks)/n, parts), 1))
+			f.reads(inRing, s, s+1, 0, width, parts, components.Float32)
+			f.reads(kerR, 0, 1, 0, 1, parts, components.Float32)
+			f.writes(acc, o, 0, width, parts, components.Float32)
+			f.busy[components.DVE] += width
 			e.add(ins{op: components.OpcodeTensorScalarPtr, eng: components.DVE, lane: components.LaneDVE, flags: components.FlagScalarTT | components.FlagTwoInputs, elems: width, out: width,
 				parts: parts, dtype: nin.dtype, fn: e.sym("mult_add")})
 			f.flops = components.AddSize(f.flops, components.MulSize(2*width*parts, e.mult))
-			bytes := share(share(nout.total, blk, blocks), t, n)
+			block = share(nout.total, blk, blocks)
+			bytes := share(block, t, n)
+			to := f.partOf(out, blk*(nout.total/blocks)+t*(block/n), bytes)
 			e.later(b, func() {
-				f.store(out, acc, int64(o), int64(o+1), blk*n+t, blocks*n, bytes, parts, max(ceilDiv(bytes, parts*max(nout.size, 1)), 1), 0)
+				f.store(out, acc, int64(o), int64(o+1), to, bytes, parts, max(ceilDiv(bytes, parts*max(nout.size, 1)), 1), 0)
 			})
 		})
 		e.drain()

@@ -150,26 +150,19 @@ func (f *fn) turnedCopy(v int32, k int64) int32 {
 		}
 		blocks := ceilDiv(cols, a.parts)
 		if in != nil {
-			f.load(v, in, int(t)%len(in.tiles), t, n, share(src.total, t, n), parts, cols)
+			f.load(v, f.pieceOf(v, t, n), in, int(t)%len(in.tiles), share(src.total, t, n), parts, cols)
 		}
 		bank := f.nextBank()
 		for b := range blocks {
 			m := min(a.parts, cols-b*a.parts)
 			if in != nil {
 				s := int(t) % len(in.tiles)
-				e.read(in, s, s+1)
-				f.operand(components.RoleIn, in, int64(s)*in.tileBytes+b*a.parts*src.size, m, parts, src.dtype)
+				f.reads(in, s, s+1, b*a.parts*src.size, m, parts, src.dtype)
 			} else {
 				t0, t1 := src.chip.span(t, t+1, n)
-				e.read(src.chip, t0, t1)
-				f.operand(components.RoleIn, src.chip, int64(t0)*src.chip.tileBytes, m, parts, src.dtype)
+				f.reads(src.chip, t0, t1, 0, m, parts, src.dtype)
 			}
-			if b == 0 {
-				f.bankWrite(bank)
-			} else {
-				e.more(f.psum, bank)
-			}
-			f.operand(components.RoleOut, f.psum, int64(bank)*f.psum.tileBytes+b*parts*4, parts, m, components.Float32)
+			f.bankOut(b == 0, bank, b*parts*4, parts, m)
 			f.matmul(parts, m, parts, src.dtype, true, true, components.FlagTranspose, bank)
 			f.helper = components.AddSize(f.helper, components.MulSize(2*parts*parts*m, e.mult))
 		}
@@ -180,7 +173,7 @@ func (f *fn) turnedCopy(v int32, k int64) int32 {
 		f.evictBank(bank, to, slot, blocks*parts, min(a.parts, cols), src.dtype, "copy")
 		if ring != nil {
 			f.l.e.later(f.l.opt.Buffers, func() {
-				f.store(out, ring, int64(slot), int64(slot+1), t, n, share(src.total, t, n), min(a.parts, k), blocks*parts, 0)
+				f.store(out, ring, int64(slot), int64(slot+1), f.pieceOf(out, t, n), share(src.total, t, n), min(a.parts, k), blocks*parts, 0)
 			})
 		}
 	})
@@ -332,7 +325,7 @@ func (p *prod) fetch(o *side) {
 	}
 	v := o.v
 	f.l.e.loop(n, func(t int64) {
-		f.load(v, r, int(t), t, n, share(f.values[v].total, t, n), min(f.l.arr.parts, o.k), p.kc*o.cols)
+		f.load(v, f.pieceOf(v, t, n), r, int(t), share(f.values[v].total, t, n), min(f.l.arr.parts, o.k), p.kc*o.cols)
 	})
 	o.chip = r
 	if f.usedLater(o.v) {
@@ -382,7 +375,7 @@ func (p *prod) blocks(at, n, w int64) {
 			base = int(p.panels) % (len(p.s.panel.tiles) / chunks) * chunks
 			p.panels++
 			for q := range int64(chunks) {
-				p.loadChunk(p.s, p.s.panel, base+int(q), b, q, w)
+				p.loadChunk(p.s, p.s.panel, base+int(q), b, q, c, w)
 			}
 		}
 		for n0, nw := range cuts(p.m.cols, p.nw) {
@@ -414,36 +407,52 @@ func (p *prod) rows(k int64) int64 {
 	return min(p.f.l.arr.parts, p.s.k-k*p.f.l.arr.parts)
 }
 
-// loadChunk loads chunk q of the rows, w columns, of batch b of an operand.
-func (p *prod) loadChunk(o *side, to *region, slot int, b, q, w int64) {
+// loadChunk loads chunk q of the rows, columns c to c+w, of batch b of an
+// operand.
+func (p *prod) loadChunk(o *side, to *region, slot int, b, q, c, w int64) {
 	f := p.f
 	a := f.l.arr
 	k0 := q * p.kc * a.parts
 	rows := min(p.kc*a.parts, o.k-k0)
 	size := f.values[o.v].size
 	kk := ceilDiv(rows, a.parts)
-	// The part of the operand in device memory, for dependencies: rows of one
-	// batch.
-	i, n := b*ceilDiv(p.kt, p.kc)+q, o.batch*ceilDiv(p.kt, p.kc)
-	f.load(o.v, to, slot, i, n, rows*w*size, min(a.parts, rows), kk*w)
+	f.load(o.v, p.block(o, b*o.k+k0, rows, c, w), to, slot, rows*w*size, min(a.parts, rows), kk*w)
+}
+
+// block returns columns c to c+w of the rows from row on of an operand in
+// device memory. Where what wrote it laid it out in tiles, its bytes lie among
+// those of the same rows.
+func (p *prod) block(o *side, row, rows, c, w int64) part {
+	f := p.f
+	x := &f.values[o.v]
+	if all := components.MulSize(components.MulSize(o.batch*o.k, o.cols), x.size); all != x.total || x.ext > 0 || x.moves {
+		// Another element size in memory, or a slice: the share of all bytes.
+		n := o.batch * o.k
+		lo, hi := mulDiv(row, x.total, n), mulDiv(row+rows, x.total, n)
+		return f.partOf(o.v, lo, max(hi-lo, 1))
+	}
+	lo := (row*o.cols + c) * x.size
+	to := f.partOf(o.v, lo, ((rows-1)*o.cols+w)*x.size)
+	to.stride, to.row = o.cols*x.size, w*x.size
+	if rows == 1 || w == o.cols {
+		to.stride = 0
+	}
+	return to
 }
 
 // operandAt says that a matmul reads columns c to c+w of tile k of a side.
 // In a ring or panel the columns start off columns into the block's width.
 func (p *prod) operandAt(o *side, r *region, slot int, b, k, c, w, off, width int64) {
 	f := p.f
-	e := &f.l.e
 	d := f.values[o.v].dtype
 	n := w * f.values[o.v].words()
 	if r != nil {
-		e.read(r, slot, slot+1)
-		f.operand(components.RoleIn, r, int64(slot)*r.tileBytes+(k%p.kc*width+off)*f.values[o.v].size, n, p.rows(k), d)
+		f.reads(r, slot, slot+1, (k%p.kc*width+off)*f.values[o.v].size, n, p.rows(k), d)
 		return
 	}
 	row := b*p.kt + k
 	t0, t1 := o.chip.span(row*o.cols+c, row*o.cols+c+w, o.batch*p.kt*o.cols)
-	e.read(o.chip, t0, t1)
-	f.operand(components.RoleIn, o.chip, int64(t0)*o.chip.tileBytes, n, p.rows(k), d)
+	f.reads(o.chip, t0, t1, 0, n, p.rows(k), d)
 }
 
 // tile emits the result tiles of one stationary block and nw moving columns.
@@ -464,12 +473,12 @@ func (p *prod) tile(b, c, w, n0, nw int64, base int) {
 		if p.m.ring != nil {
 			slotM = int(p.m.turns) % len(p.m.ring.tiles)
 			p.m.turns++
-			p.loadChunk(p.m, p.m.ring, slotM, b, q, nw)
+			p.loadChunk(p.m, p.m.ring, slotM, b, q, n0, nw)
 		}
 		if p.s.ring != nil {
 			slotS = int(p.s.turns) % len(p.s.ring.tiles)
 			p.s.turns++
-			p.loadChunk(p.s, p.s.ring, slotS, b, q, w)
+			p.loadChunk(p.s, p.s.ring, slotS, b, q, c, w)
 		}
 		sr := p.s.panel
 		if p.s.ring != nil {
@@ -480,27 +489,24 @@ func (p *prod) tile(b, c, w, n0, nw int64, base int) {
 			for k := q * p.kc; k < min((q+1)*p.kc, p.kt); k++ {
 				p.operandAt(p.s, sr, slotS, b, k, c+j*a.statM, mw, j*a.statM, w)
 				p.operandAt(p.m, p.m.ring, slotM, b, k, n0, nw, 0, nw)
-				if k == 0 {
-					f.bankWrite(banks[j])
-				} else {
-					e.more(f.psum, banks[j])
-				}
-				f.operand(components.RoleOut, f.psum, int64(banks[j])*f.psum.tileBytes, nw, mw, components.Float32)
+				f.bankOut(k == 0, banks[j], 0, nw, mw)
 				f.matmul(p.rows(k), mw, nw, p.dtype, k == 0, k == p.kt-1, 0, banks[j])
 				f.flops = components.AddSize(f.flops, components.MulSize(2*p.rows(k)*mw*nw, e.mult))
 			}
 		}
 	}
 	for j := range mt {
-		p.finish(b, c/a.statM+j, n0/p.nw, min(a.statM, w-j*a.statM), nw, banks[j])
+		p.finish(b, c+j*a.statM, n0, min(a.statM, w-j*a.statM), nw, banks[j])
 	}
 }
 
-// finish takes a finished sum from its bank to the result.
-func (p *prod) finish(b, mi, ni, mw, nw int64, bank int) {
+// finish takes a finished sum, mw stationary columns from c on by nw moving
+// ones from n0 on, from its bank to the result. In device memory a result lies
+// tile after tile: all moving columns of 128 stationary ones, then the next.
+func (p *prod) finish(b, c, n0, mw, nw int64, bank int) {
 	f := p.f
 	x := &f.values[p.out]
-	idx := (b*p.mt+mi)*p.nt + ni
+	idx := (b*p.mt+c/f.l.arr.statM)*p.nt + n0/p.nw
 	to, slot := p.keep, int(idx)
 	if to == nil {
 		to, slot = p.ring, int(p.tiles)%len(p.ring.tiles)
@@ -508,9 +514,14 @@ func (p *prod) finish(b, mi, ni, mw, nw int64, bank int) {
 	}
 	f.evictBank(bank, to, slot, nw, mw, x.dtype, "copy")
 	if p.saved {
-		total := p.z.Batch * p.mt * p.nt
-		bytes := mw * nw * x.size
 		v := p.out
-		f.l.e.later(p.depth, func() { f.store(v, to, int64(slot), int64(slot+1), idx, total, bytes, mw, nw, 0) })
+		bytes := mw * nw * x.size
+		at := (b*p.s.cols+c)*p.m.cols + n0*mw
+		out := f.partOf(v, at*x.size, bytes)
+		if all := p.z.Batch * p.s.cols * p.m.cols; all*x.size != x.total { // another element size in memory
+			lo, hi := mulDiv(at, x.total, all), mulDiv(at+mw*nw, x.total, all)
+			out = f.partOf(v, lo, max(hi-lo, 1))
+		}
+		f.l.e.later(p.depth, func() { f.store(v, to, int64(slot), int64(slot+1), out, bytes, mw, nw, 0) })
 	}
 }

@@ -8,86 +8,6 @@ import (
 	"perfsim/ecs"
 )
 
-// dep is the state of one piece of memory: who wrote it last and who has read
-// it since. Of the readers on one lane only the last is kept: a lane retires
-// its instructions in program order. Rows are stored plus one.
-type dep struct {
-	w uint32
-	r [numSlots]uint32
-	n uint32 // bytes per partition that were written; kept for operands only
-}
-
-// The slots of dep.r, by lane.
-const (
-	slotPool = iota
-	slotACT
-	slotPE
-	slotDMA
-	slotDVE
-	slotCC // the four streams and the control instructions
-	numSlots
-)
-
-func slotOf(lane uint16) int {
-	switch lane {
-	case components.LanePool:
-		return slotPool
-	case components.LaneActivation:
-		return slotACT
-	case components.LanePE:
-		return slotPE
-	case components.LaneDMA:
-		return slotDMA
-	case components.LaneDVE:
-		return slotDVE
-	}
-	return slotCC
-}
-
-// ghost is what is left of a buffer whose room was given to another: the rows
-// the new owner must come after.
-type ghost struct {
-	lo, hi int64
-	w, r   [numSlots]uint32 // last writer and reader by lane, plus one
-}
-
-// region is a piece of SBUF, PSUM or device memory in equal tiles.
-type region struct {
-	mem       components.Memory
-	lo, bytes int64 // per partition on chip, linear in device memory
-	tileBytes int64
-	tiles     []dep
-	inherit   []ghost
-	lastW     uint32 // last writer of any tile, plus one
-	looped    bool   // written in a loop whose iterations are not all written out
-	loc       uint32 // row of the location table plus one
-	refs      int    // values that hold this device memory
-}
-
-// span returns the tiles that hold part lo to hi of total.
-func (r *region) span(lo, hi, total int64) (t0, t1 int) {
-	n := int64(len(r.tiles))
-	if total <= 0 || n == 1 {
-		return 0, len(r.tiles)
-	}
-	t0 = int(min(mulDiv(lo, n, total), n-1))
-	t1 = int(min(mulDiv(hi, n, total)+1, n))
-	if t1-1 > t0 && mulDiv(hi, n, total)*total == hi*n { // hi lies on a border
-		t1--
-	}
-	return t0, max(t1, t0+1)
-}
-
-// use is one access of the instruction being made.
-type use struct {
-	r     *region
-	t0    int
-	t1    int
-	write bool
-	more  bool
-	n     uint32
-}
-
 // ins is one instruction before it has a row.
 type ins struct {
 	op     components.Opcode
@@ -121,6 +41,10 @@ type emitter struct {
 	mult  int64 // product of the trip counts of the open loops
 	preds []uint32
 	uses  []use
+	acc   accesses
+	cand  candidates
+	safe  uint32 // see settled
+	room  uint32 // rows there is room for, see grow
 	ops   []components.AccessPattern
 	hlo   ecs.Symbol
 	src   ecs.Symbol
@@ -159,59 +83,6 @@ func (e *emitter) after(p uint32, class uint8) {
 	e.preds = append(e.preds, ecs.Word(class, p))
 }
 
-// read says that the instruction being made reads tiles t0 to t1 of r.
-func (e *emitter) read(r *region, t0, t1 int) {
-	for t := t0; t < t1; t++ {
-		w := r.tiles[t].w
-		if w == 0 && r.looped {
-			w = r.lastW
-		}
-		if w != 0 {
-			e.after(w-1, components.ClassFlow)
-		}
-	}
-	e.uses = append(e.uses, use{r: r, t0: t0, t1: t1})
-}
-
-// write says that it overwrites tiles t0 to t1 of r.
-func (e *emitter) write(r *region, t0, t1 int) {
-	for t := t0; t < t1; t++ {
-		d := &r.tiles[t]
-		if d.w == 0 && len(r.inherit) > 0 {
-			lo, hi := r.lo+int64(t)*r.tileBytes, r.lo+int64(t+1)*r.tileBytes
-			for i := range r.inherit {
-				g := &r.inherit[i]
-				if g.lo >= hi || g.hi <= lo {
-					continue
-				}
-				for s := range g.w {
-					if g.w[s] != 0 {
-						e.after(g.w[s]-1, components.ClassOutput)
-					}
-					if g.r[s] != 0 {
-						e.after(g.r[s]-1, components.ClassAnti)
-					}
-				}
-			}
-		}
-		if d.w != 0 {
-			e.after(d.w-1, components.ClassOutput)
-		}
-		for _, p := range d.r {
-			if p != 0 {
-				e.after(p-1, components.ClassAnti)
-			}
-		}
-	}
-	e.uses = append(e.uses, use{r: r, t0: t0, t1: t1, write: true})
-}
-
-// more says that it adds to tile t of r, which an instruction of the same lane
-// wrote just before: their lane keeps the order.
-func (e *emitter) more(r *region, t int) {
-	e.uses = append(e.uses, use{r: r, t0: t, t1: t + 1, write: true, more: true})
-}
-
 // add makes the instruction and returns its row.
 func (e *emitter) add(in ins) uint32 {
 	m := e.m
@@ -225,6 +96,9 @@ func (e *emitter) add(in ins) uint32 {
 		}
 		e.preds, e.uses, e.ops = e.preds[:0], e.uses[:0], e.ops[:0]
 		return row
+	}
+	if row == e.room {
+		e.grow()
 	}
 	t := &m.Instr
 	t.Opcode.Append(in.op)
@@ -242,6 +116,11 @@ func (e *emitter) add(in ins) uint32 {
 	t.DMABytes.Append(uint64(in.bytes))
 	t.DMARow.Append(uint32(min(in.rowLen, 1<<32-1)))
 	t.Queue.Append(in.queue)
+	ch, inLoop := channelOf(&in), e.mult > 1
+	for i := range e.uses {
+		e.depend(&e.uses[i], ch, inLoop)
+	}
+	e.settle()
 	e.edges(row)
 	if e.opt.Operands {
 		for _, o := range e.ops {
@@ -250,31 +129,38 @@ func (e *emitter) add(in ins) uint32 {
 		m.Operands.EndRow()
 		e.ops = e.ops[:0]
 	}
-	s := slotOf(in.lane)
-	inLoop := e.mult > 1
-	for _, u := range e.uses {
-		tiles := u.r.tiles[u.t0:u.t1]
-		if u.write {
-			for i := range tiles {
-				n := u.n
-				if u.more {
-					n = max(n, tiles[i].n)
-				}
-				tiles[i] = dep{w: row + 1, n: n}
-			}
-			u.r.lastW = row + 1
-			u.r.looped = u.r.looped || inLoop
-		} else {
-			for i := range tiles {
-				tiles[i].r[s] = row + 1
-			}
-		}
+	for i := range e.uses {
+		e.note(&e.uses[i], row+1, ch, inLoop)
 	}
 	e.uses = e.uses[:0]
 	if in.flags&components.FlagLoop == 0 {
 		e.executed = components.AddSize(e.executed, e.mult)
 	}
 	return row
+}
+
+// grow makes room for twice the rows: columns that grow row by row copy what
+// they have several times.
+func (e *emitter) grow() {
+	n := min(max(2*int(e.room), 1<<10), max(e.opt.MaxInstructions, int(e.room)+1))
+	e.room = uint32(n)
+	t := &e.m.Instr
+	t.Opcode.Reserve(n)
+	t.Engine.Reserve(n)
+	t.Lane.Reserve(n)
+	t.Flags.Reserve(n)
+	t.Elems.Reserve(n)
+	t.OutElems.Reserve(n)
+	t.Parts.Reserve(n)
+	t.DType.Reserve(n)
+	t.Banks.Reserve(n)
+	t.Source.Reserve(n)
+	t.HLO.Reserve(n)
+	t.Func.Reserve(n)
+	t.DMABytes.Reserve(n)
+	t.DMARow.Reserve(n)
+	t.Queue.Reserve(n)
+	e.m.Edges.Preds.Reserve(n, 2*e.m.Edges.Preds.Len())
 }
 
 // edges writes the collected predecessors of row: those of its own block to
@@ -290,7 +176,7 @@ func (e *emitter) edges(row uint32) {
 		p := w & ecs.TargetMask
 		k := components.KindOfClass(uint8(w >> ecs.ClassShift))
 		m.Edges.Declared[k]++
-		if p < b.first || b.inLoop(p) {
+		if p < e.safe && (p < b.first || b.inLoop(p)) {
 			m.Edges.Other.Add(components.InstrID(row), components.InstrID(p), k, components.ScopeRegion, 0)
 			continue
 		}
@@ -333,6 +219,8 @@ func (e *emitter) begin(name string, function int) {
 	b := e.m.Blocks.Add(e.sym(name), uint32(function), 0, components.InstrID(first), 1)
 	e.open = append(e.open[:0], openBlock{block: b, first: first, trips: 1})
 	e.mult, e.executed = 1, 0
+	e.acc.reset()
+	e.settled()
 }
 
 func (e *emitter) finish() {
@@ -393,6 +281,7 @@ func (e *emitter) openLoop(trips int64) {
 	b := e.m.Blocks.Add(name, e.m.Blocks.Function.At(parent.block), row+1, components.InstrID(row+1), uint64(trips))
 	e.open = append(e.open, openBlock{block: b, first: row + 1, trips: trips})
 	e.mult = components.MulSize(e.mult, trips)
+	e.settled()
 }
 
 func (e *emitter) closeLoop() {
@@ -406,6 +295,7 @@ func (e *emitter) closeLoop() {
 	for _, o := range e.open {
 		e.mult = components.MulSize(e.mult, o.trips)
 	}
+	e.settled()
 }
 
 // pending is a store that has not been emitted yet: stores are held back a

@@ -28,14 +28,19 @@ type value struct {
 	users        []int32
 	def          int32 // flat operator, -1 for parameters
 
-	hbm    *region // in device memory, nil where it is not
-	base   int32   // the value whose device memory this one is part of, -1
-	chip   *region // in SBUF, nil where it is not
-	free   int64   // elements per partition on chip
-	parts  int64   // partitions on chip
-	lastOn int     // last kernel that touched it, for eviction
-	turned int32   // the value with rows and columns exchanged, -1 where nobody has made it
-	dead   bool
+	hbm  *region // in device memory, nil where it is not
+	base int32   // the value whose device memory this one is part of, -1
+	// off and ext are the bytes of base among which it lies; ext is 0 where they
+	// are all. Where in them is known at run time only where moves is set.
+	off, ext int64
+	moves    bool
+	slices   []int32 // values whose base it is
+	chip     *region // in SBUF, nil where it is not
+	free     int64   // elements per partition on chip
+	parts    int64   // partitions on chip
+	lastOn   int     // last kernel that touched it, for eviction
+	turned   int32   // the value with rows and columns exchanged, -1 where nobody has made it
+	dead     bool
 }
 
 // words is how many engine elements one element is: two for 64-bit and
@@ -73,7 +78,7 @@ type fn struct {
 	psum     *region
 	bank     int
 	kern     int // number of the kernel
-	busy     [numSlots]int64
+	busy     [components.NumEngines]int64
 	resident []int32 // values that may be on chip
 	flops, helper,
 	paramBytes, outBytes, ccBytes, ccs,

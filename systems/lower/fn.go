@@ -8,7 +8,7 @@ import (
 func (f *fn) lower() error {
 	l := f.l
 	g := l.g
-	f.sb = newSBUF(l.arr.sbuf, l.opt.Infinite, func(row uint32) uint16 { return l.e.m.Instr.Lane.At(int(row)) })
+	f.sb = newSBUF(l.arr.sbuf, l.opt.Infinite, &l.e.acc)
 	f.initPSUM()
 	entry := f.comp == g.Entry
 	var params [][]ref
@@ -33,6 +33,11 @@ func (f *fn) lower() error {
 	}
 	f.result = f.flatten(f.comp, params, 0, 0)
 	f.countUsers()
+	for i := range f.values {
+		if v := &f.values[i]; v.param >= 0 && v.hbm != nil {
+			v.hbm.quiet = f.fixed(int32(i))
+		}
+	}
 	f.weights()
 	if err := f.kernels(); err != nil {
 		return err

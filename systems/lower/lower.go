@@ -76,6 +76,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	if err := l.functions(); err != nil {
 		return nil, err
 	}
+	l.rep.Coarse = l.e.acc.coarse
 	l.account()
 	l.notes()
 	if err := m.CheckJobs(ctx, 1); err != nil {
@@ -279,6 +280,9 @@ func (l *lowerer) notes() {
 	}
 	if r.TileLoops > 0 {
 		m.Note("tile-loops", "long tile loops are kept as loops with trip counts (--no-compress writes them out)", r.TileLoops)
+	}
+	if r.Coarse > 0 {
+		m.Note("coarse-dependencies", "accesses to one place were too many to keep apart: those of one engine or queue were joined, and what comes later may wait for more than it must", int(r.Coarse))
 	}
 	if hbm := l.mach.Memory.HBMBytes; hbm > 0 && r.DRAMBytes > hbm {
 		m.Note("device-memory", fmt.Sprintf("parameters, outputs and intermediate values take %d bytes of device memory, the machine has %d", r.DRAMBytes, hbm), 1)

@@ -386,7 +386,7 @@ func (p *pass) sizes(inside map[int32]int) {
 			parts := f.l.arr.parts
 			r := f.must(1, max(x.total, 1))
 			in.chip = r
-			f.load(in.v, r, 0, 0, 1, x.total, parts, x.elems)
+			f.load(in.v, f.partOf(in.v, 0, x.total), r, 0, x.total, parts, x.elems)
 			p.scrap = append(p.scrap, r)
 		default:
 			in.tile = max(mulDiv(x.elems, p.f0, p.space)*x.size, x.size)
@@ -431,7 +431,7 @@ func (f *fn) must(n int, tile int64) *region {
 	if f.l.e.err == nil {
 		f.l.e.err = noRoomError{tile}
 	}
-	return &region{mem: components.MemSBUF, tileBytes: tile, tiles: make([]dep, 1)}
+	return &region{mem: components.MemSBUF, tileBytes: tile, tiles: make([]tileState, 1)}
 }
 
 type noRoomError struct{ bytes int64 }

@@ -57,54 +57,12 @@ func (f *fn) location(r *region, name string, parts int64) {
 	r.loc = uint32(t.Len())
 }
 
-// operand records the latest access to r that was declared by read, write or more: n
-// elements on each of parts partitions from byte lo of region r on. Where more
-// than one tile is read, n elements of each.
-func (f *fn) operand(role components.OperandRole, r *region, lo, n, parts int64, d components.DType) {
-	if !f.l.opt.Operands {
-		return
-	}
-	lo = min(max(lo, 0), max(r.bytes-1, 0))
-	size := int64(max(d.Size(), 1))
-	n = max(min(n, (r.bytes-lo)/size), 1)
-	o := components.AccessPattern{Role: role, DType: d, Memory: r.mem, Where: r.loc, Address: uint64(r.lo + lo)}
-	if r.mem.InDRAM() {
-		o.Steps, o.Counts = []int64{1}, []uint64{uint64(n)}
-		f.l.e.ops = append(f.l.e.ops, o)
-		return
-	}
-	k := len(f.l.e.uses) - 1
-	for k > 0 && (f.l.e.uses[k].r != r || f.l.e.uses[k].write != (role == components.RoleOut)) {
-		k--
-	}
-	u := &f.l.e.uses[k]
-	off := lo - int64(u.t0)*r.tileBytes
-	tiles := int64(1)
-	if u.write {
-		n = max(min(n, (r.tileBytes-off)/size), 1)
-		u.n = max(u.n, uint32(off+n*size))
-	} else {
-		// No more than what is there.
-		tiles = int64(u.t1 - u.t0)
-		for t := u.t0; t < u.t1; t++ {
-			if have := int64(r.tiles[t].n); have > off {
-				n = min(n, (have-off)/size)
-			}
-		}
-		n = max(n, 1)
-	}
-	o.Steps, o.Counts = []int64{n, 1}, []uint64{uint64(parts), uint64(n)}
-	if tiles > 1 {
-		o.Steps, o.Counts = []int64{n, r.tileBytes / size, 1}, []uint64{uint64(parts), uint64(tiles), uint64(n)}
-	}
-	f.l.e.ops = append(f.l.e.ops, o)
-}
-
 // hbmRegion makes device memory for a value, in n tiles.
 func (f *fn) hbmRegion(v *value, mem components.Memory, n int64, name string) *region {
-	n = min(max(n, 1), hbmTiles)
 	total := max(v.total, 1)
-	r := &region{mem: mem, lo: f.dramNext, bytes: total, tileBytes: ceilDiv(total, n), tiles: make([]dep, n), refs: 1}
+	n = min(max(n, total/hbmTile, 1), hbmTiles)
+	r := &region{mem: mem, lo: f.dramNext, bytes: total, tileBytes: ceilDiv(total, n), refs: 1}
+	r.tiles = make([]tileState, ceilDiv(total, r.tileBytes))
 	f.dramNext = components.AddSize(f.dramNext, total)
 	if mem != components.MemInput || f.comp == f.l.g.Entry { // a function's parameters are its caller's values
 		f.dramLive = components.AddSize(f.dramLive, total)
@@ -202,7 +160,7 @@ func (f *fn) saveValue(v int32, flags components.Flags) {
 	x.hbm = f.hbmRegion(x, mem, n, f.valueName(v))
 	for i := range n {
 		lo, hi := mulDiv(i, x.total, n), mulDiv(i+1, x.total, n)
-		f.store(v, x.chip, i*int64(len(x.chip.tiles))/n, (i+1)*int64(len(x.chip.tiles))/n, i, n, hi-lo, x.parts, ceilDiv(x.free, n), flags)
+		f.store(v, x.chip, i*int64(len(x.chip.tiles))/n, (i+1)*int64(len(x.chip.tiles))/n, part{r: x.hbm, lo: lo, hi: hi}, hi-lo, x.parts, ceilDiv(x.free, n), flags)
 	}
 }
 
@@ -214,25 +172,23 @@ func (f *fn) ensureHBM(v int32) *region {
 	x := &f.values[v]
 	if x.chip == nil { // a constant, or a value nobody computed
 		x.hbm = f.hbmRegion(x, components.MemInput, 1, f.valueName(v))
+		x.hbm.quiet = f.fixed(v)
 		return x.hbm
 	}
 	f.saveValue(v, 0)
 	return x.hbm
 }
 
-// load emits the transfer of part i of n of a value to tile t of a region.
-func (f *fn) load(v int32, to *region, t int, i, n, bytes, parts, elems int64) {
-	src := f.ensureHBM(v)
+// load emits the transfer of a part of a value, which has bytes of it, to tile
+// t of a region.
+func (f *fn) load(v int32, from part, to *region, t int, bytes, parts, elems int64) {
 	x := &f.values[v]
 	elems *= x.words()
 	e := &f.l.e
-	t0, t1 := src.span(i, i+1, n)
-	e.read(src, t0, t1)
-	e.write(to, t, t+1)
-	f.operand(components.RoleIn, src, mulDiv(i, src.bytes, n), ceilDiv(bytes, int64(max(x.dtype.Size(), 1))), 1, x.dtype)
-	f.operand(components.RoleOut, to, int64(t)*to.tileBytes, elems, parts, x.dtype)
+	f.inMem(components.RoleIn, from, bytes, x.dtype)
+	f.writes(to, t, 0, elems, parts, x.dtype)
 	q := uint16(0)
-	if src.mem == components.MemInput {
+	if from.r.mem == components.MemInput {
 		q = f.l.queue("qSyncPIOParam0", components.SP)
 	} else {
 		q = f.l.turn()
@@ -245,19 +201,16 @@ func (f *fn) load(v int32, to *region, t int, i, n, bytes, parts, elems int64) {
 	}
 }
 
-// store emits the transfer of tiles t0 to t1 of a region to part i of n of a
+// store emits the transfer of tiles t0 to t1 of a region to a part of a
 // value's device memory.
-func (f *fn) store(v int32, from *region, t0, t1, i, n, bytes, parts, elems int64, flags components.Flags) {
+func (f *fn) store(v int32, from *region, t0, t1 int64, to part, bytes, parts, elems int64, flags components.Flags) {
 	x := &f.values[v]
 	elems *= x.words()
 	e := &f.l.e
-	e.read(from, int(t0), int(max(t1, t0+1)))
-	d0, d1 := x.hbm.span(i, i+1, n)
-	e.write(x.hbm, d0, d1)
-	f.operand(components.RoleIn, from, t0*from.tileBytes, elems, parts, x.dtype)
-	f.operand(components.RoleOut, x.hbm, mulDiv(i, x.hbm.bytes, n), ceilDiv(bytes, int64(max(x.dtype.Size(), 1))), 1, x.dtype)
+	f.reads(from, int(t0), int(max(t1, t0+1)), 0, elems, parts, x.dtype)
+	f.inMem(components.RoleOut, to, bytes, x.dtype)
 	q := uint16(0)
-	if x.hbm.mem == components.MemOutput {
+	if to.r.mem == components.MemOutput {
 		q = f.l.queue("qSyncIO0", components.SP)
 	} else {
 		q = f.l.turn()
@@ -284,6 +237,36 @@ func (f *fn) keep(v int32, n int, tile int64) *region {
 	return r
 }
 
+// fixed tells whether nobody updates a value in place.
+func (f *fn) fixed(v int32) bool {
+	for _, u := range f.values[v].users {
+		switch f.flats[u].kind {
+		case components.OpDynamicUpdateSlice, components.OpScatter, components.OpWhile:
+			return false
+		}
+	}
+	return true
+}
+
+// inPlace tells whether what takes the place of v may overwrite it: nobody
+// reads it or a slice of it later.
+func (f *fn) inPlace(v int32) bool {
+	if f.usedLater(v) || f.values[v].base >= 0 {
+		return false
+	}
+	for _, s := range f.values[v].slices {
+		if f.readLater(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// readLater tells whether a value or a slice of it is read later.
+func (f *fn) readLater(v int32) bool {
+	return f.usedLater(v) || f.values[v].out || slices.ContainsFunc(f.values[v].slices, f.readLater)
+}
+
 // needsHBM tells whether a value must be in device memory anyway.
 func (f *fn) needsHBM(v int32) bool {
 	x := &f.values[v]
@@ -291,16 +274,16 @@ func (f *fn) needsHBM(v int32) bool {
 		return true
 	}
 	for _, u := range x.users {
-		if !f.onChip(u) {
+		if !f.readsChip(u) {
 			return true
 		}
 	}
 	return false
 }
 
-// onChip tells whether a flat operator reads its operands from SBUF where
+// readsChip tells whether a flat operator reads its operands from SBUF where
 // they are there.
-func (f *fn) onChip(u int32) bool {
+func (f *fn) readsChip(u int32) bool {
 	k := f.flats[u].kind
 	return mappable(k) || k == components.OpDot || k == components.OpRaggedDot || k == components.OpScaledDot
 }

@@ -121,6 +121,11 @@ type Report struct {
 	SpillBytes      int64 `json:"spill_bytes"` // part of stores: values that had to make room
 	Executed        int64 `json:"executed_instructions"`
 
+	// Coarse is how many accesses were joined with others of their engine or
+	// queue, because too many gathered in one place: what comes later may wait
+	// for more than it must.
+	Coarse int64 `json:"coarse_accesses,omitempty"`
+
 	Ops       int64     `json:"operators"` // of the reachable computations
 	Accounts  []Account `json:"accounts"`
 	Trips     []Trip    `json:"trips,omitempty"`

@@ -120,13 +120,13 @@ func (p *pass) save(i int, t int64, once bool) {
 	x := &f.values[v]
 	r, k := p.place(o, t)
 	if once {
-		f.store(v, r, 0, 1, 0, 1, x.total, x.parts, x.free, 0)
+		f.store(v, r, 0, 1, whole(x.hbm), x.total, x.parts, x.free, 0)
 		return
 	}
 	bytes := p.bytesOf(v, t)
 	elems := max(mulDiv(p.width(t), x.elems, p.space), 1)
-	n := p.n
-	f.l.e.later(f.l.opt.Buffers, func() { f.store(v, r, int64(k), int64(k+1), t, n, bytes, p.parts, elems, 0) })
+	to := p.partOf(v, t)
+	f.l.e.later(f.l.opt.Buffers, func() { f.store(v, r, int64(k), int64(k+1), to, bytes, p.parts, elems, 0) })
 }
 
 // overPartitions ends a reduce over rows: the partial sums of the partitions
@@ -173,26 +173,20 @@ func (p *pass) overPartitions(i int) {
 			if j == blocks-1 {
 				mm = n - (blocks-1)*m
 			}
-			e.read(acc, 0, 1)
-			if j == 0 {
-				f.bankWrite(bank)
-			} else {
-				e.more(f.psum, bank)
-			}
-			f.operand(components.RoleIn, acc, 0, min(mm, p.f0), p.parts, components.Float32)
-			f.operand(components.RoleOut, f.psum, int64(bank)*f.psum.tileBytes+j%perBank*4, 1, mm, components.Float32)
+			f.reads(acc, 0, 1, 0, min(mm, p.f0), p.parts, components.Float32)
+			f.bankOut(j == 0, bank, j%perBank*4, 1, mm)
 			f.matmul(p.parts, mm, 1, components.Float32, true, true, 0, bank)
 			f.helper = components.AddSize(f.helper, components.MulSize(2*p.parts*mm, e.mult))
 		})
 		k := int(t) % len(to.tiles)
 		f.evictBank(bank, to, k, blocks, min(m, n), x.dtype, "copy")
 		if groups > 1 {
-			bytes := share(x.total, t, groups)
-			e.later(f.l.opt.Buffers, func() { f.store(v, to, int64(k), int64(k+1), t, groups, bytes, m, blocks, 0) })
+			out := f.pieceOf(v, t, groups)
+			e.later(f.l.opt.Buffers, func() { f.store(v, to, int64(k), int64(k+1), out, out.hi-out.lo, m, blocks, 0) })
 		}
 	})
 	e.drain()
 	if groups == 1 && o.saved {
-		f.store(v, to, 0, 1, 0, 1, x.total, x.parts, x.free, 0)
+		f.store(v, to, 0, 1, whole(x.hbm), x.total, x.parts, x.free, 0)
 	}
 }

@@ -61,6 +61,18 @@ func (p *pass) bytesOf(v int32, t int64) int64 {
 	return share(x.total, t, p.n)
 }
 
+// partOf returns the device memory of tile t of an array.
+func (p *pass) partOf(v int32, t int64) part {
+	x := &p.f.values[v]
+	at := t * (x.total / p.n)
+	if x.elems == p.space && x.size*x.elems == x.total {
+		if per := p.f0 * p.parts * x.size; per*(p.n-1) <= x.total {
+			at = t * per
+		}
+	}
+	return p.f.partOf(v, at, p.bytesOf(v, t))
+}
+
 func (p *pass) loadTile(n int, t int64) {
 	in := &p.in[n]
 	if in.ring == nil && !in.fresh {
@@ -75,13 +87,12 @@ func (p *pass) loadTile(n int, t int64) {
 		slot %= len(to.tiles)
 	}
 	elems := max(mulDiv(p.width(t), x.elems, p.space), 1)
-	f.load(in.v, to, slot, t, p.n, p.bytesOf(in.v, t), p.parts, elems)
+	f.load(in.v, p.partOf(in.v, t), to, slot, p.bytesOf(in.v, t), p.parts, elems)
 }
 
 // readArg says that the instruction being made reads operand a in tile t.
 func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 	f := p.f
-	e := &f.l.e
 	s := p.src[a.v]
 	d := f.values[a.v].dtype
 	switch {
@@ -97,18 +108,15 @@ func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 				return false
 			}
 			k := int(t) % len(r.tiles)
-			e.read(r, k, k+1)
-			f.operand(components.RoleIn, r, int64(k)*r.tileBytes, elems, p.parts, d)
+			f.reads(r, k, k+1, 0, elems, p.parts, d)
 		case once || len(r.tiles) == 1:
-			e.read(r, 0, min(len(r.tiles), 8))
-			f.operand(components.RoleIn, r, 0, elems, p.parts, d)
+			f.reads(r, 0, min(len(r.tiles), 8), 0, elems, p.parts, d)
 		default:
 			t0, t1 := int(t), int(t)+1
 			if !in.fresh {
 				t0, t1 = r.span(t*p.f0, t*p.f0+p.width(t), p.free)
 			}
-			e.read(r, t0, t1)
-			f.operand(components.RoleIn, r, int64(t0)*r.tileBytes, elems, p.parts, d)
+			f.reads(r, t0, t1, 0, elems, p.parts, d)
 		}
 	case s.op > 0:
 		o := &p.ops[s.op-1]
@@ -116,8 +124,7 @@ func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 		if r == nil {
 			return false
 		}
-		e.read(r, k, k+1)
-		f.operand(components.RoleIn, r, int64(k)*r.tileBytes, elems, p.parts, d)
+		f.reads(r, k, k+1, 0, elems, p.parts, d)
 	}
 	return true
 }
@@ -146,8 +153,8 @@ func (f *fn) pick(eng components.Engine, cycles int64) components.Engine {
 		return eng
 	}
 	c := f.l.mach.Clock
-	a := (f.busy[slotACT] + cycles) * int64(c.DVE)
-	d := (f.busy[slotDVE] + cycles) * int64(c.Activation)
+	a := (f.busy[components.Activation] + cycles) * int64(c.DVE)
+	d := (f.busy[components.DVE] + cycles) * int64(c.Activation)
 	if a <= d {
 		return components.Activation
 	}
@@ -189,8 +196,7 @@ func (p *pass) emit(i int, t int64, once bool) {
 				}
 			}
 		} else {
-			e.read(to, k, k+1)
-			f.operand(components.RoleIn, to, int64(k)*to.tileBytes, elems, p.parts, d)
+			f.reads(to, k, k+1, 0, elems, p.parts, d)
 			in = 1
 			if s.op == components.OpcodeTensorTensor || s.op == components.OpcodeTensorScalarPtr {
 				for _, a := range o.x.args[:min(len(o.x.args), 1)] {
@@ -206,8 +212,7 @@ func (p *pass) emit(i int, t int64, once bool) {
 			dOut = components.Float32
 		}
 		if acc && t > 0 {
-			e.read(to, k, k+1)
-			f.operand(components.RoleIn, to, 0, min(elems, p.f0), p.parts, dOut)
+			f.reads(to, k, k+1, 0, min(elems, p.f0), p.parts, dOut)
 			in++
 		}
 		if in >= 2 && s.op != components.OpcodeTensorScalarPtr {
@@ -227,10 +232,9 @@ func (p *pass) emit(i int, t int64, once bool) {
 		if op == components.OpcodeTensorCopy && eng == components.Activation {
 			op = components.OpcodeActivation
 		}
-		e.write(to, k, k+1)
-		f.operand(components.RoleOut, to, int64(k)*to.tileBytes, p.outElems(o, elems, t), p.parts, dOut)
+		f.writes(to, k, 0, p.outElems(o, elems, t), p.parts, dOut)
 		lane := uint16(eng)
-		f.busy[slotOf(lane)] += elems
+		f.busy[eng] += elems
 		e.add(ins{op: op, eng: eng, lane: lane, flags: flags, elems: elems, out: p.outElems(o, elems, t), parts: p.parts, dtype: dt, fn: e.sym(s.fn)})
 	}
 }

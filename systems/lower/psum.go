@@ -8,7 +8,7 @@ func (f *fn) initPSUM() {
 	a := f.l.arr
 	n := a.banks
 	if n > 0 {
-		f.psum = &region{mem: components.MemPSUM, bytes: int64(n) * a.bankBytes, tileBytes: a.bankBytes, tiles: make([]dep, n)}
+		f.psum = &region{mem: components.MemPSUM, bytes: int64(n) * a.bankBytes, tileBytes: a.bankBytes, tiles: make([]tileState, n)}
 		f.location(f.psum, "psum", a.parts)
 		return
 	}
@@ -22,8 +22,15 @@ func (f *fn) nextBank() int {
 	return b
 }
 
-// bankWrite says that the instruction being made starts a sum in a bank.
-func (f *fn) bankWrite(bank int) { f.l.e.write(f.psum, bank, bank+1) }
+// bankOut declares that the product being made writes n columns on each of
+// parts partitions from byte off of a bank on, starting a sum or going on.
+func (f *fn) bankOut(start bool, bank int, off, n, parts int64) {
+	if start {
+		f.writes(f.psum, bank, off, n, parts, components.Float32)
+	} else {
+		f.adds(f.psum, bank, off, n, parts, components.Float32)
+	}
+}
 
 func (f *fn) bankMask(bank int) uint16 {
 	if f.psum.mem != components.MemPSUM || bank > 7 {
@@ -56,11 +63,9 @@ func (f *fn) evictBank(bank int, to *region, t int, n, parts int64, d components
 	if eng == components.Activation {
 		op = components.OpcodeActivation
 	}
-	e.read(f.psum, bank, bank+1)
-	e.write(to, t, t+1)
-	f.operand(components.RoleIn, f.psum, int64(bank)*f.psum.tileBytes, n, parts, components.Float32)
-	f.operand(components.RoleOut, to, int64(t)*to.tileBytes, n, parts, d)
-	f.busy[slotOf(uint16(eng))] += n
+	f.reads(f.psum, bank, bank+1, 0, n, parts, components.Float32)
+	f.writes(to, t, 0, n, parts, d)
+	f.busy[eng] += n
 	var flags components.Flags
 	if f.psum.mem == components.MemPSUM {
 		flags = components.FlagSrcPSUM

@@ -93,6 +93,9 @@ func TestRealFiles(t *testing.T) {
 				if err := res.Report.Conserved(); err != nil {
 					t.Error(err)
 				}
+				if res.Report.Coarse > 0 {
+					t.Logf("%d accesses joined", res.Report.Coarse)
+				}
 				for _, a := range res.Report.Accounts {
 					if a.Treatment == "estimated" {
 						t.Logf("estimated: %d %s as %s", a.Count, a.Opcode, a.How)
@@ -105,7 +108,7 @@ func TestRealFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%d accesses, %d pairs in order, %d across blocks", r.Accesses, r.Ordered, r.Skipped)
+				t.Logf("%d accesses, %d pairs in order, %d waits compared, %d not", r.Accesses, r.Ordered, r.Waits, r.Unknown)
 				if err := r.Err(res.Module); err != nil {
 					t.Error(err)
 				}

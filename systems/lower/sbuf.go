@@ -1,16 +1,20 @@
 package lower
 
 import (
+	"math"
 	"slices"
 
 	"perfsim/components"
 )
 
-// seg is a part of SBUF: free or owned, with what its last owner left behind.
+// seg is a part of SBUF: free or owned. What its last owners left behind is a
+// list of accesses, with as many entries as n says.
 type seg struct {
 	lo, hi int64
 	free   bool
-	left   []ghost
+	left   int32
+	last   int32 // end of the list
+	n      int
 }
 
 // sbuf gives out SBUF by bytes per partition, first fit.
@@ -21,23 +25,23 @@ type sbuf struct {
 	used     int64
 	peak     int64
 	top      int64 // of an infinite one
-	lane     func(row uint32) uint16
+	acc      *accesses
 }
 
 // align is the granularity of SBUF addresses in bytes: ours.
 const align = 64
 
-func newSBUF(size int64, infinite bool, lane func(row uint32) uint16) *sbuf {
-	return &sbuf{size: size, infinite: infinite, lane: lane, segs: []seg{{0, size, true, nil}}}
+func newSBUF(size int64, infinite bool, acc *accesses) *sbuf {
+	return &sbuf{size: size, infinite: infinite, acc: acc, segs: []seg{{hi: size, free: true}}}
 }
 
 // alloc returns a region of n tiles of tileBytes, or nil where there is no room.
 func (s *sbuf) alloc(n int, tileBytes int64) *region {
 	tileBytes = (tileBytes + align - 1) / align * align
 	bytes := int64(n) * tileBytes
-	r := &region{mem: components.MemSBUF, bytes: bytes, tileBytes: tileBytes, tiles: make([]dep, n)}
+	r := &region{mem: components.MemSBUF, bytes: bytes, tileBytes: tileBytes}
 	if s.infinite {
-		r.lo = s.top
+		r.lo, r.tiles = s.top, make([]tileState, n)
 		s.top += bytes
 		s.note(bytes)
 		return r
@@ -47,19 +51,9 @@ func (s *sbuf) alloc(n int, tileBytes int64) *region {
 		if !g.free || g.hi-g.lo < bytes {
 			continue
 		}
-		r.lo = g.lo
-		for _, x := range g.left {
-			if x.lo < r.lo+bytes {
-				r.inherit = append(r.inherit, x)
-			}
-		}
+		r.lo, r.tiles = g.lo, make([]tileState, n)
 		rest := seg{lo: g.lo + bytes, hi: g.hi, free: true}
-		for _, x := range g.left {
-			if x.hi > rest.lo {
-				x.lo = max(x.lo, rest.lo)
-				rest.left = append(rest.left, x)
-			}
-		}
+		s.inherit(g.left, r, &rest)
 		*g = seg{lo: g.lo, hi: g.lo + bytes}
 		if rest.lo < rest.hi {
 			s.segs = slices.Insert(s.segs, i+1, rest)
@@ -68,6 +62,66 @@ func (s *sbuf) alloc(n int, tileBytes int64) *region {
 		return r
 	}
 	return nil
+}
+
+// inherit gives what is left in a free piece to the tiles of its new owner and
+// to the rest of the piece.
+func (s *sbuf) inherit(left int32, r *region, rest *seg) {
+	for i := left; i != 0; {
+		x := *s.acc.at(i)
+		next := x.next
+		if x.lo < rest.lo && bytesIn(r) > 0 {
+			end := min(x.hi, rest.lo)
+			for t := int((x.lo - r.lo) / r.tileBytes); t < len(r.tiles) && r.lo+int64(t)*r.tileBytes < end; t++ {
+				y := x
+				y.lo, y.hi = r.clip(t, x.lo, end)
+				s.acc.inherit(&r.tiles[t], y)
+			}
+		}
+		if x.hi > rest.lo {
+			y := s.acc.at(i)
+			y.lo = max(x.lo, rest.lo)
+			rest.push(s.acc, i)
+		} else {
+			s.acc.put(i)
+		}
+		i = next
+	}
+}
+
+func bytesIn(r *region) int64 { return int64(len(r.tiles)) * r.tileBytes }
+
+// push adds an access to what is left in a free piece.
+func (g *seg) push(p *accesses, i int32) {
+	p.at(i).next = g.left
+	if g.left == 0 {
+		g.last = i
+	}
+	g.left = i
+	g.n++
+}
+
+// join takes the free piece behind g into it.
+func (g *seg) join(p *accesses, b *seg) {
+	g.hi = b.hi
+	if b.left == 0 {
+		return
+	}
+	if g.left == 0 {
+		g.left = b.left
+	} else {
+		p.at(g.last).next = b.left
+	}
+	g.last = b.last
+	if g.n += b.n; g.n <= mostLeft {
+		return
+	}
+	p.join(&g.left)
+	g.n = 0
+	for i := g.left; i != 0; i = p.at(i).next {
+		g.last = i
+		g.n++
+	}
 }
 
 func (s *sbuf) note(bytes int64) {
@@ -82,53 +136,36 @@ func (s *sbuf) release(r *region) {
 	}
 	s.used -= r.bytes
 	if s.infinite {
+		for t := range r.tiles {
+			s.acc.overwrite(&r.tiles[t].w, 0, math.MaxInt64)
+			s.acc.overwrite(&r.tiles[t].r, 0, math.MaxInt64)
+		}
+		r.bytes = 0
 		return
 	}
-	g := ghost{lo: r.lo, hi: r.lo + r.bytes}
-	for i := range r.tiles {
-		d := &r.tiles[i]
-		if d.w != 0 {
-			k := slotOf(s.lane(d.w - 1))
-			g.w[k] = max(g.w[k], d.w)
-		}
-		for k := range d.r {
-			g.r[k] = max(g.r[k], d.r[k])
-		}
-	}
-	left := []ghost{g}
-	if slices.ContainsFunc(r.tiles, func(d dep) bool { return d.w == 0 }) {
-		left = append(left, r.inherit...)
-	}
 	i := slices.IndexFunc(s.segs, func(x seg) bool { return x.lo == r.lo && !x.free })
-	s.segs[i].free, s.segs[i].left = true, left
+	g := &s.segs[i]
+	g.free = true
+	for t := range r.tiles {
+		for _, list := range []int32{r.tiles[t].w, r.tiles[t].r} {
+			for k := list; k != 0; {
+				x := s.acc.at(k)
+				next := x.next
+				x.old = true
+				g.push(s.acc, k)
+				k = next
+			}
+		}
+		r.tiles[t] = tileState{}
+	}
 	// Join the free neighbours.
 	if i+1 < len(s.segs) && s.segs[i+1].free {
-		s.segs[i].hi = s.segs[i+1].hi
-		s.segs[i].left = joinGhosts(append(s.segs[i].left, s.segs[i+1].left...))
+		s.segs[i].join(s.acc, &s.segs[i+1])
 		s.segs = slices.Delete(s.segs, i+1, i+2)
 	}
 	if i > 0 && s.segs[i-1].free {
-		s.segs[i-1].hi = s.segs[i].hi
-		s.segs[i-1].left = joinGhosts(append(s.segs[i-1].left, s.segs[i].left...))
+		s.segs[i-1].join(s.acc, &s.segs[i])
 		s.segs = slices.Delete(s.segs, i, i+1)
 	}
 	r.bytes = 0
-}
-
-// mostGhosts bounds what a free piece remembers: beyond it one ghost stands
-// for all, so that a new owner may wait for more than it must.
-const mostGhosts = 24
-
-func joinGhosts(g []ghost) []ghost {
-	if len(g) <= mostGhosts {
-		return g
-	}
-	all := g[0]
-	for _, x := range g[1:] {
-		all.lo, all.hi = min(all.lo, x.lo), max(all.hi, x.hi)
-		for k := range x.w {
-			all.w[k], all.r[k] = max(all.w[k], x.w[k]), max(all.r[k], x.r[k])
-		}
-	}
-	return append(g[:0], all)
 }

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"strings"
 
 	"perfsim/components"
@@ -83,24 +84,18 @@ func (f *fn) fresh(x *flat) {
 	}
 }
 
-// copyHBM emits the transfer of part i of n of the bytes of value from to part
-// j of m of value to, both in device memory.
-func (f *fn) copyHBM(from, to int32, i, n, j, m, bytes int64, op components.Opcode, flags components.Flags) {
+// copyHBM emits the transfer of one part of device memory to another, which
+// belongs to value to.
+func (f *fn) copyHBM(to int32, src, dst part, bytes int64, op components.Opcode, flags components.Flags) {
 	if bytes <= 0 {
 		return
 	}
 	e := &f.l.e
-	src, dst := f.ensureHBM(from), f.values[to].hbm
-	t0, t1 := src.span(i, i+1, n)
-	e.read(src, t0, t1)
-	t0, t1 = dst.span(j, j+1, m)
-	e.write(dst, t0, t1)
 	x := &f.values[to]
-	size := max(x.size, 1)
-	elems := ceilDiv(bytes, size)
+	elems := ceilDiv(bytes, max(x.size, 1))
 	parts := min(f.l.arr.parts, elems)
-	f.operand(components.RoleIn, src, mulDiv(i, src.bytes, n), elems, 1, x.dtype)
-	f.operand(components.RoleOut, dst, mulDiv(j, dst.bytes, m), elems, 1, x.dtype)
+	f.inMem(components.RoleIn, src, bytes, x.dtype)
+	f.inMem(components.RoleOut, dst, bytes, x.dtype)
 	e.add(ins{op: op, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagSrcDRAM | components.FlagDstDRAM | flags, elems: ceilDiv(elems, parts), parts: parts,
 		dtype: x.dtype, bytes: bytes, rowLen: ceilDiv(bytes, parts), queue: f.l.turn()})
 	f.copies = components.AddSize(f.copies, components.MulSize(bytes, e.mult))
@@ -129,45 +124,46 @@ func (f *fn) move(i int32, flags components.Flags) {
 	}
 	for _, a := range args {
 		bytes := min(f.values[a.v].total, total-at)
-		f.copyAll(a.v, out, at, bytes, total, flags)
+		f.copyAll(a.v, out, at, bytes, false, flags)
 		at += bytes
 	}
 	if rest := total - at; rest > 0 { // the padding
-		f.fill(out, at, rest, total)
+		f.fill(out, at, rest)
 	}
 	f.l.count(x.op, Lowered, "")
 }
 
-// copyAll copies a value to bytes at … of another.
-func (f *fn) copyAll(from, to int32, at, bytes, total int64, flags components.Flags) {
+// copyAll copies the first bytes of a value to where another lies from byte at
+// on; anywhere tells that only the running program knows where that is.
+func (f *fn) copyAll(from, to int32, at, bytes int64, anywhere bool, flags components.Flags) {
 	n := max(ceilDiv(bytes, copyBytes), 1)
 	f.l.e.loop(n, func(t int64) {
 		b := share(bytes, t, n)
-		lo := at + t*(bytes/n)
-		f.copyHBM(from, to, t, n, lo, total, b, components.OpcodeDMACopy, flags)
+		lo := t * (bytes / n)
+		dst := f.partOf(to, at+lo, b)
+		if anywhere {
+			dst = whole(dst.r)
+			dst.anywhere = true
+		}
+		f.copyHBM(to, f.partOf(from, lo, b), dst, b, components.OpcodeDMACopy, flags)
 	})
 }
 
 // fill writes a constant to a part of a value in device memory.
-func (f *fn) fill(to int32, at, bytes, total int64) {
+func (f *fn) fill(to int32, at, bytes int64) {
 	x := &f.values[to]
 	elems := max(min(f.l.arr.tile, ceilDiv(bytes, f.l.arr.parts))/max(x.size, 1), 1)
 	r := f.must(1, elems*x.size)
 	e := &f.l.e
-	e.write(r, 0, 1)
-	f.operand(components.RoleOut, r, 0, elems, f.l.arr.parts, x.dtype)
+	f.writes(r, 0, 0, elems, f.l.arr.parts, x.dtype)
 	e.add(ins{op: components.OpcodeMemset, eng: components.DVE, lane: components.LaneDVE, flags: components.FlagZeroConst, elems: elems, out: elems, parts: f.l.arr.parts, dtype: x.dtype})
 	per := elems * x.size * f.l.arr.parts
 	n := ceilDiv(bytes, per)
 	e.loop(n, func(t int64) {
-		f.storePart(to, r, at+t*per, min(per, bytes-t*per), total, elems)
+		b := min(per, bytes-t*per)
+		f.store(to, r, 0, 1, f.partOf(to, at+t*per, b), b, f.l.arr.parts, elems, 0)
 	})
 	f.sb.release(r)
-}
-
-// storePart stores a tile to bytes at … of a value.
-func (f *fn) storePart(to int32, r *region, at, bytes, total, elems int64) {
-	f.store(to, r, 0, 1, at, total, bytes, f.l.arr.parts, elems, 0)
 }
 
 // cutOut lowers slices: where the operand is in device memory, a slice is an
@@ -184,15 +180,22 @@ func (f *fn) cutOut(i int32) {
 		f.move(i, 0)
 		return
 	}
-	out.base = x.args[0].v
-	shared(f.hbmOf(out.base))
+	base := x.args[0].v
+	out.base = base
+	if x.kind == components.OpDynamicSlice {
+		out.moves = true
+	} else {
+		out.off, out.ext = f.cutSpan(x)
+	}
+	f.values[base].slices = append(f.values[base].slices, x.outs[0].v)
+	shared(f.hbmOf(base))
 	if x.kind == components.OpDynamicSlice {
 		e := &f.l.e
 		for _, a := range x.args[1:] {
 			if r := f.hbmOf(a.v); r != nil {
-				e.read(r, 0, 1)
+				f.inMem(components.RoleIn, f.partOf(a.v, 0, f.values[a.v].total), f.values[a.v].total, f.values[a.v].dtype)
 			} else if c := f.values[a.v].chip; c != nil {
-				e.read(c, 0, 1)
+				f.reads(c, 0, 1, 0, 1, 1, f.values[a.v].dtype)
 			}
 		}
 		e.add(ins{op: components.OpcodeTensorLoad, eng: components.SP, lane: components.LaneSP, flags: components.FlagSequencer, elems: 1, parts: 1, dtype: components.Int32})
@@ -202,29 +205,57 @@ func (f *fn) cutOut(i int32) {
 	f.l.count(x.op, Free, "")
 }
 
+// cutSpan returns the bytes of the operand of a slice among which the slice
+// lies, from its first to its last element; 0 bytes where that is not known.
+func (f *fn) cutSpan(x *flat) (off, ext int64) {
+	g := f.l.g
+	base := &f.values[x.args[0].v]
+	dims := g.Shapes.Dims(x.args[0].shape)
+	cut := g.Ints(x.op, components.AttrSlice)
+	if len(cut) != 3*len(dims) || base.elems <= 0 {
+		return 0, 0
+	}
+	first, last := int64(0), int64(0)
+	for i, n := range dims {
+		lo, hi, step := cut[3*i], cut[3*i+1], max(cut[3*i+2], 1)
+		if lo < 0 || hi <= lo || hi > n {
+			return 0, 0
+		}
+		first = first*n + lo
+		last = last*n + lo + (hi-lo-1)/step*step
+	}
+	off = mulDiv(first, base.total, base.elems)
+	return off, max(mulDiv(last+1, base.total, base.elems)-off, 1)
+}
+
 // update lowers a dynamic-update-slice in place where its operand is not read
 // again: only the update moves.
 func (f *fn) update(i int32) {
 	x := &f.flats[i]
 	to := x.args[0].v
 	f.argsInHBM(x.args[:2])
-	if f.usedLater(to) || f.hbmOf(to) == nil || f.values[to].konst || f.values[x.outs[0].v].out {
+	if !f.inPlace(to) || f.hbmOf(to) == nil || f.values[to].konst || f.values[x.outs[0].v].out {
 		f.fresh(x)
 		out := x.outs[0].v
-		total := f.values[out].total
-		f.copyAll(to, out, 0, total, total, 0)
+		f.copyAll(to, out, 0, f.values[out].total, false, 0)
+		f.values[out].hbm.epoch = uint32(f.l.e.m.Instr.Opcode.Len())
 	} else {
 		out := &f.values[x.outs[0].v]
 		if v := &f.values[to]; v.hbm != nil && v.param < 0 {
-			out.hbm = shared(v.hbm)
+			out.hbm = f.handOn(v.hbm)
 		} else {
 			out.hbm = f.aliasOf(f.hbmOf(to))
 		}
 	}
 	out := x.outs[0].v
-	bytes := f.values[x.args[1].v].total
-	f.copyAll(x.args[1].v, out, 0, bytes, max(f.values[out].total, 1), components.FlagSWDGE)
+	f.copyAll(x.args[1].v, out, 0, f.values[x.args[1].v].total, true, components.FlagSWDGE)
 	f.l.count(x.op, Lowered, "")
+}
+
+// handOn gives the device memory of a value to one that overwrites it.
+func (f *fn) handOn(r *region) *region {
+	r.epoch = uint32(f.l.e.m.Instr.Opcode.Len())
+	return shared(r)
 }
 
 // aliasOf returns a region over the device memory of another one that may be
@@ -232,8 +263,23 @@ func (f *fn) update(i int32) {
 func (f *fn) aliasOf(r *region) *region {
 	c := *r
 	c.mem = components.MemDRAM
-	c.tiles = make([]dep, len(r.tiles))
-	copy(c.tiles, r.tiles)
+	c.tiles = make([]tileState, len(r.tiles))
+	acc := &f.l.e.acc
+	for t := range r.tiles {
+		c.tiles[t] = tileState{top: r.tiles[t].top, wtop: r.tiles[t].wtop, nw: r.tiles[t].nw}
+		for i := r.tiles[t].w; i != 0; i = acc.at(i).next {
+			x := *acc.at(i)
+			x.next = c.tiles[t].w
+			c.tiles[t].w = acc.get(x)
+		}
+		for i := r.tiles[t].r; i != 0; i = acc.at(i).next {
+			x := *acc.at(i)
+			x.next = c.tiles[t].r
+			c.tiles[t].r = acc.get(x)
+		}
+	}
+	c.loops = slices.Clone(r.loops)
+	c.epoch, c.quiet = uint32(f.l.e.m.Instr.Opcode.Len()), false
 	return &c
 }
 
@@ -350,7 +396,7 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 		for k, a := range x.args {
 			if ins0[k] != nil {
 				v := &f.values[a.v]
-				f.load(a.v, ins0[k], int(t)%len(ins0[k].tiles), t, n, share(v.total, t, n), parts, max(mulDiv(width, v.elems, space), 1))
+				f.load(a.v, f.pieceOf(a.v, t, n), ins0[k], int(t)%len(ins0[k].tiles), share(v.total, t, n), parts, max(mulDiv(width, v.elems, space), 1))
 			}
 		}
 		d := f.values[x.outs[0].v].dtype
@@ -361,14 +407,12 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 				for m := range x.args {
 					if r := ins0[m]; r != nil {
 						at := int(t) % len(r.tiles)
-						e.read(r, at, at+1)
-						f.operand(components.RoleIn, r, int64(at)*r.tileBytes, max(mulDiv(width, f.values[x.args[m].v].elems, space), 1), parts, f.values[x.args[m].v].dtype)
+						f.reads(r, at, at+1, 0, max(mulDiv(width, f.values[x.args[m].v].elems, space), 1), parts, f.values[x.args[m].v].dtype)
 						reads++
 					}
 				}
 			} else {
-				e.read(work, k, k+1)
-				f.operand(components.RoleIn, work, int64(k)*work.tileBytes, width, parts, d)
+				f.reads(work, k, k+1, 0, width, parts, d)
 			}
 			flags := st.flags
 			if reads > 1 {
@@ -380,10 +424,9 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			if estimate != "" {
 				flags |= components.FlagEstimated
 			}
-			e.write(work, k, k+1)
-			f.operand(components.RoleOut, work, int64(k)*work.tileBytes, width, parts, d)
+			f.writes(work, k, 0, width, parts, d)
 			lane := uint16(st.eng)
-			f.busy[slotOf(lane)] += width * st.times
+			f.busy[st.eng] += width * st.times
 			e.add(ins{op: st.op, eng: st.eng, lane: lane, flags: flags, elems: components.MulSize(width, st.times), out: width, parts: parts, dtype: d, fn: e.sym(st.fn)})
 		}
 		for m, o := range x.outs {
@@ -394,19 +437,18 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			v := &f.values[o.v]
 			at := int(t) % len(r.tiles)
 			el := max(mulDiv(width, v.elems, space), 1)
-			e.read(work, k, k+1)
-			e.write(r, at, at+1)
-			f.operand(components.RoleIn, work, int64(k)*work.tileBytes, el, parts, d)
-			f.operand(components.RoleOut, r, int64(at)*r.tileBytes, el, parts, v.dtype)
+			f.reads(work, k, k+1, 0, el, parts, d)
+			f.writes(r, at, 0, el, parts, v.dtype)
 			eng := f.pick(components.Unassigned, el)
 			op := components.OpcodeTensorCopy
 			if eng == components.Activation {
 				op = components.OpcodeActivation
 			}
-			f.busy[slotOf(uint16(eng))] += el
+			f.busy[eng] += el
 			e.add(ins{op: op, eng: eng, lane: uint16(eng), elems: el, out: el, parts: parts, dtype: v.dtype, fn: e.sym("copy")})
 			bytes := share(v.total, t, n)
-			e.later(b, func() { f.store(o.v, r, int64(at), int64(at+1), t, n, bytes, parts, el, 0) })
+			to := f.pieceOf(o.v, t, n)
+			e.later(b, func() { f.store(o.v, r, int64(at), int64(at+1), to, bytes, parts, el, 0) })
 		}
 	})
 	e.drain()
@@ -466,16 +508,16 @@ func (f *fn) indirect(i int32, moved int32, op components.Opcode) {
 		if t == n-1 {
 			r = rows - (n-1)*per
 		}
-		in, dst := f.ensureHBM(src), f.values[out].hbm
-		e.read(in, 0, 1)
-		ix := f.ensureHBM(idx)
-		t0, t1 := ix.span(t, t+1, n)
-		e.read(ix, t0, t1)
-		t0, t1 = dst.span(t, t+1, n)
-		e.write(dst, t0, t1)
 		el := max(ceilDiv(bytes, max(v.size, 1))/max(r, 1), 1)
-		f.operand(components.RoleIn, in, 0, el*r, 1, v.dtype)
-		f.operand(components.RoleOut, dst, mulDiv(t, dst.bytes, n), el*r, 1, v.dtype)
+		from, at, to := f.pieceOf(src, t, n), f.pieceOf(idx, t, n), f.pieceOf(out, t, n)
+		if op == components.OpcodeIndirectLoad {
+			from = part{r: from.r, hi: from.r.bytes, anywhere: true}
+		} else {
+			to = part{r: to.r, hi: to.r.bytes, anywhere: true}
+		}
+		f.inMem(components.RoleIn, from, bytes, v.dtype)
+		f.inMem(components.RoleIndirect, at, 0, f.values[idx].dtype)
+		f.inMem(components.RoleOut, to, bytes, v.dtype)
 		e.add(ins{op: op, eng: components.Pool, lane: components.LaneDMA, flags: components.FlagSrcDRAM | components.FlagDstDRAM | components.FlagSWDGE, elems: el, parts: r,
 			dtype: v.dtype, bytes: bytes, rowLen: el * v.size, queue: f.l.queue("qGpSimdDynamic", components.Pool)})
 		f.copies = components.AddSize(f.copies, components.MulSize(bytes, e.mult))
@@ -497,13 +539,14 @@ func (f *fn) scatter(i int32) {
 	for k := range n {
 		to, out := x.args[k].v, x.outs[k].v
 		total := f.values[out].total
-		if f.usedLater(to) || f.values[to].konst || f.values[out].out || f.values[to].hbm == nil || f.values[to].param >= 0 {
+		if !f.inPlace(to) || f.values[to].konst || f.values[out].out || f.values[to].hbm == nil || f.values[to].param >= 0 {
 			f.values[out].hbm = f.hbmRegion(&f.values[out], f.outMem(out), ceilDiv(total, copyBytes), f.valueName(out))
 			if total > 0 {
-				f.copyAll(to, out, 0, total, total, 0)
+				f.copyAll(to, out, 0, total, false, 0)
 			}
+			f.values[out].hbm.epoch = uint32(f.l.e.m.Instr.Opcode.Len())
 		} else {
-			f.values[out].hbm = shared(f.values[to].hbm)
+			f.values[out].hbm = f.handOn(f.values[to].hbm)
 		}
 	}
 	op := components.OpcodeIndirectSave
@@ -639,7 +682,9 @@ func (f *fn) customCall(i int32) {
 func (f *fn) hand(from, to int32) {
 	if !f.values[from].konst {
 		shared(f.ensureHBM(from))
-		f.values[to].base = from
+		x := &f.values[to]
+		x.base, x.moves = from, x.total != f.values[from].total
+		f.values[from].slices = append(f.values[from].slices, to)
 		return
 	}
 	f.values[to].konst = true
