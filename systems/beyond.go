@@ -2,7 +2,6 @@ package systems
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"perfsim/components"
@@ -25,11 +24,6 @@ func beyond(w *World) error {
 // about.
 func remarks(w *World) {
 	m := w.Module
-	for _, e := range w.Summary.Engines {
-		if e.BusyNS > w.Summary.LatencyA {
-			m.Note("hidden-loop", fmt.Sprintf("%s alone has work for %d ns, more than the latency: a loop counts by how much later its block ends, so one in the shadow of other work counts too little", e.Name, e.BusyNS), 1)
-		}
-	}
 	if w.Config.Model == cost.Calibrated && m.Syncs.Op.Len() > 0 {
 		m.Note("semaphores", "the instructions synchronise by semaphores, which the calibrated model honours in both runs: anti-dependencies are part of those waits and cannot be left out; --model reference leaves them out", 1)
 	}

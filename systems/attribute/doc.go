@@ -37,9 +37,11 @@
 //
 // # Loops and several blocks
 //
-// Every top-level block is looked at by itself. A loop body is placed once;
-// where trip counts count (--loops trips) the stretch of time by which a body
-// moves the end of the block weighs as often as the body runs, which is how
-// the placement computes the latency, so that all sums stay exact. Totals
-// over blocks weigh each block by the runs of its function.
+// Every top-level block is looked at by itself. A loop body is placed once or,
+// where trip counts count (--loops trips), as often as it runs; its events are
+// then those of the last iteration. The time of the others is shared out on
+// every lane by what the last does (repeat.go) and on the critical path by the
+// steps through which an iteration follows from the one before (back.go), so
+// that all sums stay exact. Totals over blocks weigh each block by the runs of
+// its function.
 package attribute
