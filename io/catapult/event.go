@@ -32,6 +32,7 @@ type middle struct {
 // events appends the records of rows from to to of a lane. An event is drawn
 // until the next one of its lane begins.
 func (t *tracer) events(b []byte, rows []uint32, from, to int) []byte {
+	b = slices.Grow(b, rowBytes*(to-from))
 	// All times first: the rows of a lane are scattered over the tables, and
 	// loads that nothing waits for are under way together.
 	var starts, ends [pieceRows + 1]uint64
@@ -162,10 +163,19 @@ func (t *tracer) deps(o []byte, n int, i uint32, row []uint32) int {
 	n += len(depOpen)
 	lane, same := t.lane[i], len(t.text.dep)-1
 	left := t.graph && t.run == components.RunB
+	seen := t.seen
 	for _, w := range row {
 		p := w & ecs.TargetMask
 		class := uint8(w >> ecs.ClassShift)
-		end, of := t.visible(p)
+		var end uint64
+		var of uint16
+		if seen != nil {
+			s := seen[p-t.first]
+			end, of = s>>laneBits, uint16(s)
+		} else {
+			_, end = t.span(p)
+			of = t.lane[p]
+		}
 		if t.refs == nil {
 			n = putUint(o, n, uint64(p))
 		} else {

@@ -78,10 +78,28 @@ const numberRoom = 24
 // putUint writes v to o at n and returns where it ends. Up to numberRoom bytes
 // are written to; those behind the end mean nothing.
 func putUint(o []byte, n int, v uint64) int {
+	if v < 1000 {
+		h := heads[v]
+		binary.LittleEndian.PutUint64(o[n:], uint64(h)) // its length goes under what follows
+		return n + int(h>>24)
+	}
+	if v < 1e6 {
+		hi := uint32(v) / 1000
+		h := heads[hi&1023]
+		k := h >> 24
+		binary.LittleEndian.PutUint64(o[n:], uint64(h&0xffffff)|uint64(threes[(uint32(v)-hi*1000)&1023])<<(8*k&63))
+		return n + int(k) + 3
+	}
 	if v < 1e8 {
-		text, d := few(v)
-		binary.LittleEndian.PutUint64(o[n:], text)
-		return n + d
+		// few, written out: most numbers come here, and a call costs as much as
+		// a look.
+		hi := uint32(v) / 1000
+		top := hi / 1000
+		h := heads[top&1023]
+		k := h >> 24
+		rest := uint64(threes[(hi-top*1000)&1023]) | uint64(threes[(uint32(v)-hi*1000)&1023])<<24
+		binary.LittleEndian.PutUint64(o[n:], uint64(h&0xffffff)|rest<<(8*k&63))
+		return n + int(k) + 6
 	}
 	if v >= 1e16 {
 		return len(strconv.AppendUint(o[:n], v, 10))

@@ -106,19 +106,12 @@ func (t *tracer) span(i uint32) (start, end uint64) {
 // laneBits is how many bits of tracer.seen are the lane.
 const laneBits = 16
 
-// visible returns when the result of row p of the block is visible, and its
-// lane.
-func (t *tracer) visible(p uint32) (at uint64, lane uint16) {
-	if t.seen != nil {
-		s := t.seen[p-t.first]
-		return s >> laneBits, uint16(s)
-	}
-	_, at = t.span(p)
-	return at, t.lane[p]
-}
-
 // pieceRows is how many records are rendered at a time: about 100 KB.
 const pieceRows = 256
+
+// rowBytes is room for most records, so that the buffers of pieces need not
+// grow.
+const rowBytes = 640
 
 // piece is rows from to to of a lane, or of the block for arrows.
 type piece struct{ lane, from, to int }
