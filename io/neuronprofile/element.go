@@ -217,12 +217,17 @@ func shorten(err error) error {
 	return errors.New(cut(s, 200))
 }
 
-// cut bounds a text for messages to n bytes of one line in UTF-8.
+// cut bounds a text for messages to about n bytes of one line in UTF-8.
 func cut(s string, n int) string {
-	if len(s) > n {
-		s = s[:n] + "…"
+	var b strings.Builder
+	for _, r := range s { // U+FFFD for what is not UTF-8
+		if b.Len() >= n {
+			b.WriteString("…")
+			break
+		}
+		b.WriteRune(max(r, ' '))
 	}
-	return strings.Map(func(r rune) rune { return max(r, ' ') }, s) // makes U+FFFD of what is not UTF-8
+	return b.String()
 }
 
 // maxComplaint bounds the text of an error: it may quote a key or a name of

@@ -66,10 +66,15 @@ const maxMessage = 400
 
 // oneLine makes a message one short line of UTF-8, whatever it quotes.
 func oneLine(s string) string {
-	if len(s) > maxMessage {
-		s = s[:maxMessage] + "…"
+	var b strings.Builder
+	for _, r := range s { // U+FFFD for what is not UTF-8
+		if b.Len() >= maxMessage {
+			b.WriteString("…")
+			break
+		}
+		b.WriteRune(max(r, ' '))
 	}
-	return strings.Map(func(r rune) rune { return max(r, ' ') }, s) // makes U+FFFD of what is not UTF-8
+	return b.String()
 }
 
 func (c *scanner) fail(format string, args ...any) bool { return c.failAt(c.pos, format, args...) }
