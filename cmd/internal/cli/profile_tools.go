@@ -72,6 +72,9 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 						return err
 					}
 				}
+				if found == 0 {
+					return fmt.Errorf("no launch decodes as layout %s (%s)", layout, count(problems, "problem"))
+				}
 				return lw.Flush()
 			})
 			if err != nil {
