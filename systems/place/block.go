@@ -69,6 +69,8 @@ type block struct {
 	near       uint32 // not 0 where the times fit the caches, so that asking ahead is in vain
 	last       pair   // the largest end so far
 
+	noBanks [blockRows]uint16 // the column where the rules have none; never written
+
 	// What the first loop tells the second.
 	banked uint32               // not 0 where rows of the block use PSUM banks
 	state  [blockRows]uint32    // of what follows, what a row needs

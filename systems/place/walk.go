@@ -18,7 +18,6 @@ func (k *kernel) fast(lo, hi uint32) error {
 	words := edges.Words()
 	arrive := k.arrive
 	n := uint32(len(arrive) - 1)
-	var noBanks [blockRows]uint16 // where the rules have none
 	b.words, b.numWords, b.zero = first(words), uint32(len(words)), 4*n
 	b.arrive, b.free, b.lanes = first(arrive), first(k.free), uint32(len(k.free))
 	b.bank, b.bankOf = first(k.allBanks), first(k.bankOf)
@@ -39,7 +38,7 @@ func (k *kernel) fast(lo, hi uint32) error {
 				dur[i] = [2]uint32{l, l}
 			}
 		}
-		b.banks = &noBanks[0]
+		b.banks = &b.noBanks[0]
 		if k.rules.Banks {
 			b.banks = &in.Banks.View(int(lo), int(end))[0]
 		}
