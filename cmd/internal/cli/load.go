@@ -20,7 +20,8 @@ import (
 // inputFlags are the flags of every command that reads a module and puts it
 // on a machine.
 type inputFlags struct {
-	path    string // of the input, where what lies beside it counts
+	path    string         // of the input, where what lies beside it counts
+	command *cobra.Command // what runs, for what an error tells to type
 	format  string
 	machine string
 	model   string
@@ -88,6 +89,7 @@ func (f *inputFlags) check() error {
 
 // load reads the module at path.
 func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p *progress) (*components.Module, error) {
+	f.command = c
 	src, err := format.Open(ctx, path, c.InOrStdin())
 	if err != nil {
 		return nil, err

@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"perfsim/components"
 	"perfsim/systems/lower"
@@ -123,12 +126,65 @@ func (f *inputFlags) pick(graphs []*components.Graph, input string) (*components
 		}
 		names = append(names, name)
 	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no modules", input)
+	}
+	// What would be typed for the first: its name, or its place where another
+	// has the same name.
+	first := names[0]
+	if first == "" || slices.Contains(names[1:], first) {
+		first = "#1"
+	}
 	const most = 10
-	if len(names) > most {
-		names = append(names[:most], "…")
+	var list []string
+	for i, name := range names[:min(len(names), most)] {
+		list = append(list, fmt.Sprintf("#%d %s, %s", i+1, cut(name, 80), countOf(graphs[i].NumOps(), "operator")))
 	}
+	if n := len(names) - most; n > 0 {
+		list = append(list, fmt.Sprintf("and %s more", humanize.Comma(int64(n))))
+	}
+	what := fmt.Sprintf("%s has %s and one is to be named", input, countOf(len(names), "module"))
 	if f.lowering.module != "" {
-		return nil, usagef("%s has no module called %q (%s)", input, f.lowering.module, strings.Join(names, ", "))
+		what = fmt.Sprintf("%s has no module called %q but %s", input, f.lowering.module, countOf(len(names), "module"))
 	}
-	return nil, usagef("%s has %d modules (%s): --module names one, #2 is the second", input, len(graphs), strings.Join(names, ", "))
+	return nil, usagef("%s:\n  %s\nThe first is taken by\n  %s", what, strings.Join(list, "\n  "), f.commandWith("module", first))
+}
+
+// commandWith is the command line at hand with a flag added or changed.
+func (f *inputFlags) commandWith(flag, value string) string {
+	if f.command == nil {
+		return "--" + flag + " " + shellWord(value)
+	}
+	words := []string{f.command.CommandPath()}
+	f.command.Flags().Visit(func(x *pflag.Flag) {
+		switch {
+		case x.Name == flag:
+		case x.Value.Type() == "bool" && x.Value.String() == "true":
+			words = append(words, "--"+x.Name)
+		default:
+			if list, ok := x.Value.(pflag.SliceValue); ok {
+				for _, v := range list.GetSlice() {
+					words = append(words, "--"+x.Name, shellWord(v))
+				}
+				return
+			}
+			words = append(words, "--"+x.Name+"="+shellWord(x.Value.String()))
+		}
+	})
+	words = append(words, "--"+flag, shellWord(value))
+	for _, a := range f.command.Flags().Args() {
+		words = append(words, shellWord(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes a word that a shell would take apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=,+@%", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
