@@ -19,7 +19,6 @@ var header = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3}
 // Writer compresses blocks side by side and writes them in order. It is not
 // safe for concurrent use.
 type Writer struct {
-	cur   []byte
 	crc   uint32
 	size  uint32
 	free  chan *block
