@@ -62,6 +62,9 @@ type BlockResult struct {
 	Repeat *Repeat
 }
 
+// Extent returns where the events of the block end in run r, in ns.
+func (b *BlockResult) Extent(r Run) uint64 { return max(b.Latency[r], b.LatencyTrips[r]) }
+
 // Repeat tells of a body that is placed as often as it runs what its events,
 // which are those of the last iteration, do not: times are by run, in ns from
 // the start of the top-level block. Of a loop within a loop it tells about the

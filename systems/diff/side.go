@@ -55,7 +55,7 @@ func Predicted(w *components.World, name string, run components.Run) *Side {
 	s := &Side{Name: name, Module: m, Start: make([]float64, n), End: make([]float64, n)}
 	latency := make(map[int]float64, len(w.Blocks))
 	for _, r := range w.Blocks {
-		latency[r.Block] = float64(r.Latency[run])
+		latency[r.Block] = float64(r.Extent(run))
 	}
 	at := 0.0
 	for _, b := range m.TopBlocks() {

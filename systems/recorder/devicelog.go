@@ -73,7 +73,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		}
 		rep.Launches++
 		first, end := m.Blocks.First.At(b), m.Blocks.End.At(b)
-		latency := w.Blocks[b].Latency[components.RunA]
+		latency := w.Blocks[b].Extent(components.RunA)
 		// The instructions of each lane in program order; a lane's next start
 		// ends the zone before it, because zones of a processor nest.
 		rows := make([][]components.InstrID, len(lanes))

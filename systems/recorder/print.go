@@ -62,7 +62,7 @@ func PrintTrace(ctx context.Context, w *components.World, out io.Writer) (waits 
 				return waits, err
 			}
 		}
-		base += w.Blocks[b].Latency[components.RunA]
+		base += w.Blocks[b].Extent(components.RunA)
 	}
 	for _, p := range printers {
 		if p != nil {

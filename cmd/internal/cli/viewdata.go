@@ -54,8 +54,8 @@ func (v *viewer) dataset() *web.Dataset {
 		{Name: "block", Value: m.FunctionName(int(m.Blocks.Function.At(v.block))) + "/" + m.BlockName(v.block)},
 		{Name: "machine", Value: v.w.Machine.Name + ", " + v.w.Config.Model},
 		{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
-		{Name: "latency", Value: nanos(latency.Latency[0])},
-		{Name: "without anti-dependencies", Value: nanos(latency.Latency[1])},
+		{Name: "latency", Value: nanos(latency.Extent(0))},
+		{Name: "without anti-dependencies", Value: nanos(latency.Extent(1))},
 	}}
 	for op := range m.NumOpcodes() {
 		name := m.OpcodeName(components.Opcode(op))
@@ -66,8 +66,8 @@ func (v *viewer) dataset() *web.Dataset {
 		d.Causes = append(d.Causes, c.String())
 	}
 	d.Sections = append(d.Sections,
-		web.Section{Name: "predicted", Span: latency.Latency[0], Rows: v.placed(components.RunA)},
-		web.Section{Name: "without anti-dependencies", Span: latency.Latency[1], Rows: v.placed(components.RunB)})
+		web.Section{Name: "predicted", Span: latency.Extent(0), Rows: v.placed(components.RunA)},
+		web.Section{Name: "without anti-dependencies", Span: latency.Extent(1), Rows: v.placed(components.RunB)})
 	if m.HasMeasurement() {
 		rows, span := v.measured()
 		d.Sections[sectionB].Folded = true // prediction and measurement are what to compare
