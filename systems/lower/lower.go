@@ -126,7 +126,7 @@ func (l *lowerer) function(c components.CompID) error {
 	for _, x := range []struct {
 		to *int64
 		n  int64
-	}{{&r.FLOPs, f.flops}, {&r.HelperFLOPs, f.helper}, {&r.CollectiveBytes, f.ccBytes}, {&r.Collectives, f.ccs}, {&r.LoadBytes, f.loads},
+	}{{&r.FLOPs, f.flops}, {&r.VectorFLOPs, f.vector}, {&r.HelperFLOPs, f.helper}, {&r.CollectiveBytes, f.ccBytes}, {&r.Collectives, f.ccs}, {&r.LoadBytes, f.loads},
 		{&r.StoreBytes, f.stores}, {&r.CopyBytes, f.copies}, {&r.SpillBytes, f.spills}, {&r.Executed, l.e.executed}} {
 		*x.to = components.AddSize(*x.to, components.MulSize(x.n, runs))
 	}
@@ -282,7 +282,7 @@ func (l *lowerer) notes() {
 		m.Note("tile-loops", "long tile loops are kept as loops with trip counts (--no-compress writes them out)", r.TileLoops)
 	}
 	if r.Coarse > 0 {
-		m.Note("coarse-dependencies", "accesses to one place were too many to keep apart: those of one engine or queue were joined, and what comes later may wait for more than it must", int(r.Coarse))
+		m.Note("coarse-dependencies", "instructions wait for accesses that were too many in one place to be kept apart: those of one engine or queue were joined, so that they may wait for more than they must", int(r.Coarse))
 	}
 	if hbm := l.mach.Memory.HBMBytes; hbm > 0 && r.DRAMBytes > hbm {
 		m.Note("device-memory", fmt.Sprintf("parameters, outputs and intermediate values take %d bytes of device memory, the machine has %d", r.DRAMBytes, hbm), 1)

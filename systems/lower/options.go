@@ -110,6 +110,7 @@ type Report struct {
 	Graph components.Totals `json:"graph"` // what the graph asks for
 
 	FLOPs           int64 `json:"flops"`        // of the matmuls and multiply-adds that stand for dots and convolutions
+	VectorFLOPs     int64 `json:"vector_flops"` // part of them: products of vectors, element by element on DVE
 	HelperFLOPs     int64 `json:"helper_flops"` // of transposes and sums over partitions on the PE
 	ParameterBytes  int64 `json:"parameter_bytes"`
 	OutputBytes     int64 `json:"output_bytes"`
@@ -121,10 +122,10 @@ type Report struct {
 	SpillBytes      int64 `json:"spill_bytes"` // part of stores: values that had to make room
 	Executed        int64 `json:"executed_instructions"`
 
-	// Coarse is how many accesses were joined with others of their engine or
-	// queue, because too many gathered in one place: what comes later may wait
-	// for more than it must.
-	Coarse int64 `json:"coarse_accesses,omitempty"`
+	// Coarse is how often an instruction waits for accesses that were joined,
+	// because too many of one engine or queue gathered in one place: for more
+	// than it must, perhaps.
+	Coarse int64 `json:"coarse_waits,omitempty"`
 
 	Ops       int64     `json:"operators"` // of the reachable computations
 	Accounts  []Account `json:"accounts"`

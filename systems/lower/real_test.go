@@ -94,7 +94,7 @@ func TestRealFiles(t *testing.T) {
 					t.Error(err)
 				}
 				if res.Report.Coarse > 0 {
-					t.Logf("%d accesses joined", res.Report.Coarse)
+					t.Logf("%d waits for joined accesses", res.Report.Coarse)
 				}
 				for _, a := range res.Report.Accounts {
 					if a.Treatment == "estimated" {
@@ -104,6 +104,7 @@ func TestRealFiles(t *testing.T) {
 				if !opt.Operands {
 					continue
 				}
+				recount(t, res)
 				r, err := check.Module(res.Module)
 				if err != nil {
 					t.Fatal(err)

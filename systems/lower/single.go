@@ -419,7 +419,8 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 				flags |= components.FlagTwoInputs
 			}
 			if st.flops > 0 {
-				f.flops = components.AddSize(f.flops, components.MulSize(share(st.flops, t, n), e.mult))
+				n := components.MulSize(share(st.flops, t, n), e.mult)
+				f.flops, f.vector = components.AddSize(f.flops, n), components.AddSize(f.vector, n)
 			}
 			if estimate != "" {
 				flags |= components.FlagEstimated

@@ -59,6 +59,7 @@ type access struct {
 	ch     uint8
 	write  bool
 	old    bool // of an earlier owner of the room: nobody reads what it wrote
+	joined bool // stands for several
 }
 
 func (a *access) meets(lo, hi int64) bool { return a.lo < hi && a.hi > lo }
@@ -93,7 +94,7 @@ const (
 type accesses struct {
 	nodes  []access
 	free   int32
-	coarse int64 // joined for want of room
+	coarse int64 // waits for accesses that were joined for want of room
 }
 
 func (p *accesses) reset() { p.nodes, p.free = p.nodes[:0], 0 }
@@ -154,7 +155,7 @@ func (p *accesses) overwrite(list *int32, lo, hi int64) {
 func (p *accesses) noteWrite(t *tileState, a access, sparse bool) {
 	if i := t.w; i != 0 && t.r == 0 {
 		if x := p.at(i); x.lo == a.lo && x.hi == a.hi { // nothing else meets it
-			x.row, x.ch, x.old = a.row, a.ch, false
+			x.row, x.ch, x.old, x.joined = a.row, a.ch, false, false
 			return
 		}
 	}
@@ -229,7 +230,7 @@ func (p *accesses) readAgain(t *tileState, a access) bool {
 		case x.ch != a.ch || x.old || x.lo < a.lo || x.hi > a.hi:
 			prev = i
 		case found == 0:
-			x.lo, x.hi, x.row = a.lo, a.hi, a.row
+			x.lo, x.hi, x.row, x.joined = a.lo, a.hi, a.row, false
 			found, prev = i, i
 		default: // a part of what is read now
 			if prev == 0 {
@@ -266,10 +267,9 @@ func (p *accesses) join(list *int32) {
 			*f, prev = i, i
 		} else {
 			y := p.at(*f)
-			y.lo, y.hi, y.row = min(y.lo, x.lo), max(y.hi, x.hi), max(y.row, x.row)
+			y.lo, y.hi, y.row, y.joined = min(y.lo, x.lo), max(y.hi, x.hi), max(y.row, x.row), true
 			p.at(prev).next = next
 			p.put(i)
-			p.coarse++
 		}
 		i = next
 	}
@@ -387,8 +387,10 @@ func (e *emitter) depend(u *use, ch uint8, inLoop bool) {
 			}
 			if u.write {
 				e.want(y.row, y.ch, components.ClassOutput)
+				e.acc.coarse += b2i(y.joined)
 			} else if !y.old {
 				e.want(y.row, y.ch, components.ClassFlow)
+				e.acc.coarse += b2i(y.joined)
 				covered += min(y.hi, b) - max(y.lo, a)
 				end = max(end, min(y.hi, b))
 			}
@@ -404,6 +406,7 @@ func (e *emitter) depend(u *use, ch uint8, inLoop bool) {
 				i = y.next
 				if y.meets(a, b) {
 					e.want(y.row, y.ch, components.ClassAnti)
+					e.acc.coarse += b2i(y.joined)
 				}
 			}
 		}
