@@ -12,7 +12,6 @@ import (
 	"archive/tar"
 
 	"perfsim/io/internal/tarball"
-	"perfsim/io/internal/textgzip"
 )
 
 // Options choose what a package looks like. The zero value is the
@@ -28,9 +27,7 @@ type Options struct {
 	// ModTime is the time of every member unless AsFound; zero means
 	// 1970-01-01.
 	ModTime time.Time
-	// Level is the level of a general compressor, 1 to 9; the documented
-	// writer asks for 1. 0 takes one made for traces, which is faster than that
-	// and packs them closer.
+	// Level is the gzip level, 1 to 9; 0 means 1, the documented one.
 	Level int
 	// Log receives the documented log lines; may be nil.
 	Log func(string)
@@ -56,14 +53,9 @@ type Writer struct {
 // NewWriter begins a package on w. The writer must be closed, also after an
 // error.
 func NewWriter(w io.Writer, opt Options) (*Writer, error) {
-	var gz io.WriteCloser
-	if opt.Level == 0 {
-		gz = textgzip.NewWriter(w)
-	} else {
-		var err error
-		if gz, err = tarball.NewGzip(w, opt.Level); err != nil {
-			return nil, err
-		}
+	gz, err := tarball.NewGzip(w, opt.Level)
+	if err != nil {
+		return nil, err
 	}
 	return &Writer{opt: opt, gz: gz, tw: tarball.NewWriter(gz)}, nil
 }

@@ -40,7 +40,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 			switch {
 			case names != "base" && names != "path":
 				return usagef("--names %q is not base or path", names)
-			case c.Flags().Changed("level") && (opt.Level < 1 || opt.Level > 9):
+			case opt.Level < 1 || opt.Level > 9:
 				return usagef("--level %d is not within 1 to 9", opt.Level)
 			case out == "-" && asJSON:
 				return usagef("--json and -o - both want standard output")
@@ -84,7 +84,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 	fl.StringVarP(&out, "output", "o", "", "the package to write; - is standard output (default DIR/file.perf-sim)")
 	fl.BoolVar(&opt.AsFound, "as-found", false, "keep directory order, times, modes and owner numbers")
 	fl.StringVar(&names, "names", "base", "name members by their base name, or by their path as found")
-	fl.IntVar(&opt.Level, "level", 0, "gzip level of a general compressor, 1 (the documented one) to 9; default: a compressor made for traces")
+	fl.IntVar(&opt.Level, "level", 1, "gzip level, 1 (the documented one) to 9")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines on stderr")
 	fl.BoolVarP(&quiet, "quiet", "q", false, "no progress on the terminal")
