@@ -110,7 +110,9 @@ func TestRealFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Logf("%d accesses, %d pairs in order, %d waits compared, %d not", r.Accesses, r.Ordered, r.Waits, r.Unknown)
-				if err := r.Err(res.Module); err != nil {
+				if r.False > 0 && r.False == r.Found && r.False <= res.Report.Coarse {
+					t.Logf("%d waits for other bytes than are touched, all of them counted as coarse", r.False)
+				} else if err := r.Err(res.Module); err != nil {
 					t.Error(err)
 				}
 			}

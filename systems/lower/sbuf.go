@@ -116,7 +116,7 @@ func (g *seg) join(p *accesses, b *seg) {
 	if g.n += b.n; g.n <= mostLeft {
 		return
 	}
-	p.join(&g.left)
+	p.joinNear(&g.left)
 	g.n = 0
 	for i := g.left; i != 0; i = p.at(i).next {
 		g.last = i

@@ -87,7 +87,8 @@ type loopAccess struct {
 // joined. That gives edges too many, never too few, and is counted.
 const (
 	mostAccesses = 256
-	mostLeft     = 8192
+	mostLeft     = 2048
+	leftPiece    = 2 << 10 // bytes of SBUF in which what is left is joined
 )
 
 // accesses holds all accesses of a function.
@@ -268,6 +269,35 @@ func (p *accesses) join(list *int32) {
 		} else {
 			y := p.at(*f)
 			y.lo, y.hi, y.row, y.joined = min(y.lo, x.lo), max(y.hi, x.hi), max(y.row, x.row), true
+			p.at(prev).next = next
+			p.put(i)
+		}
+		i = next
+	}
+}
+
+// joinNear makes one of the accesses of each channel that begin in the same
+// leftPiece bytes.
+func (p *accesses) joinNear(list *int32) {
+	type key struct {
+		at    int64
+		ch    uint8
+		write bool
+	}
+	first := map[key]int32{}
+	prev := int32(0)
+	for i := *list; i != 0; {
+		x := p.at(i)
+		next := x.next
+		k := key{x.lo / leftPiece, x.ch, x.write}
+		if f := first[k]; f == 0 {
+			first[k], prev = i, i
+		} else {
+			y := p.at(f)
+			if y.lo != x.lo || y.hi != x.hi {
+				y.joined = true
+			}
+			y.lo, y.hi, y.row = min(y.lo, x.lo), max(y.hi, x.hi), max(y.row, x.row)
 			p.at(prev).next = next
 			p.put(i)
 		}

@@ -36,6 +36,7 @@ type Report struct {
 	Ordered  int64 // pairs of accesses whose order was checked
 	Waits    int64 // Output and Anti edges whose two ends were compared
 	Unknown  int64 // further ones, of whose ends one has no fixed address
+	False    int64 // of those found, Output and Anti edges between different bytes
 	Found    int64
 	Problems []Problem // the first ones
 }
@@ -287,6 +288,7 @@ func (c *checker) needed(i, p uint32, kind components.EdgeKind) {
 			}
 		}
 	}
+	c.r.False++
 	c.problem(i, p+1, "has an %s edge to %s (row %d), which touches other bytes", kind, m.InstrName(components.InstrID(p)), p)
 }
 
