@@ -64,5 +64,8 @@ func Find(src *format.Source, name string) (format.Importer, error) {
 	if len(src.Head()) == 0 {
 		return format.Importer{}, fmt.Errorf("%s: empty input", src.Name)
 	}
+	if err := archiveError(src); err != nil {
+		return format.Importer{}, err
+	}
 	return format.Importer{}, fmt.Errorf("%s: none of the known formats (%s); --format names one", src.Name, strings.Join(known, ", "))
 }
