@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -420,30 +421,7 @@ func (f *benchFlags) save(o *trial.Outcome, rec *record.Record) (string, error) 
 			return "", fmt.Errorf("%w; --id names another file", err)
 		}
 	}
-	return path, writeWhole(path, record.Append(nil, append(all, rec)))
-}
-
-// writeWhole writes a file under a temporary name and renames it.
-func writeWhole(path string, b []byte) error {
-	t, err := os.CreateTemp(filepath.Dir(path), ".perfsim-*")
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	defer os.Remove(t.Name())
-	_, err = t.Write(b)
-	if e := t.Chmod(0o644); err == nil {
-		err = e
-	}
-	if e := t.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(t.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return path, saveBytes(path, nil, record.Append(nil, append(all, rec)))
 }
 
 // dumpHLO writes the graphs of the model.
@@ -473,11 +451,7 @@ func (f *benchFlags) dumpHLO(c *cobra.Command) error {
 		}
 		text = hlo.AppendText(text, p.Graph)
 	}
-	if f.output != "" && f.output != "-" {
-		return writeWhole(f.output, text)
-	}
-	_, err = c.OutOrStdout().Write(text)
-	return err
+	return saveBytes(cmp.Or(f.output, "-"), c.OutOrStdout(), text)
 }
 
 const stars = "*****************************************************\n"
@@ -523,7 +497,7 @@ func (f *benchFlags) print(out io.Writer, o *trial.Outcome, rec *record.Record) 
 			return usagef("--epochs_svg: machine %s has no epochs", o.Machine)
 		}
 		plan := o.Phases[0].Plan
-		if err := writeWhole(f.epochSVG, epoch.Analyze(plan.Netlist(f.args.Model, f.args.MathFidelity), plan.Grid()).SVG(0)); err != nil {
+		if err := saveBytes(f.epochSVG, out, epoch.Analyze(plan.Netlist(f.args.Model, f.args.MathFidelity), plan.Grid()).SVG(0)); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ spread are told.`,
 			}
 			cmp := record.Compare(files)
 			if plot != "" {
-				if err := writeWhole(plot, cmp.SVG(metric)); err != nil {
+				if err := saveBytes(plot, c.OutOrStdout(), cmp.SVG(metric)); err != nil || plot == "-" {
 					return err
 				}
 			}

@@ -11,3 +11,8 @@ import (
 func save(path string, stdout io.Writer, write func(io.Writer) error) error {
 	return formats.Save(path, stdout, write)
 }
+
+// saveBytes saves a file that is in memory.
+func saveBytes(path string, stdout io.Writer, b []byte) error {
+	return save(path, stdout, func(w io.Writer) error { _, err := w.Write(b); return err })
+}

@@ -134,7 +134,7 @@ func plotSubject(w *components.World) string {
 }
 
 func savePlot(c *cobra.Command, path string, picture []byte) error {
-	return save(path, c.OutOrStdout(), func(w io.Writer) error { _, err := w.Write(picture); return err })
+	return saveBytes(path, c.OutOrStdout(), picture)
 }
 
 func listParameters(out io.Writer, asJSON bool) error {
@@ -152,15 +152,19 @@ func listParameters(out io.Writer, asJSON bool) error {
 // drawn too.
 func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) error {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	times := []uint64{r.Base.NS, r.Base.NoAntiNS}
 	longest := r.Base.NS
 	for _, p := range r.Points {
 		longest = max(longest, p.NS)
+		times = append(times, p.NS, p.NoAntiNS)
 		if p.Fitting != nil {
 			longest = max(longest, p.Fitting.NS)
+			times = append(times, p.Fitting.NS, p.Fitting.NoAntiNS)
 		}
 	}
+	text := timeColumn(times...)
 	row := func(name string, p whatif.Point, change, remark string) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), nanos(p.NS), change, nanos(p.NoAntiNS), p.Bound, remark)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, text(p.NoAntiNS), p.Bound, remark)
 	}
 	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
 	row("as it is", r.Base, "", "")
@@ -262,12 +266,17 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 	}
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
+	var times []uint64
+	for _, e := range list[:min(len(list), max(top, 0))] {
+		times = append(times, e.Low, e.High)
+	}
+	text := timeColumn(times...)
 	for k, e := range list {
 		if k == top {
 			fmt.Fprintf(tw, "… and %d more (--top N, --json)\t\n", len(list)-k)
 			break
 		}
-		fmt.Fprintf(tw, "%s\t%+.3f\t%s\t%s\t\n", e.Name, e.Value, nanos(e.Low), nanos(e.High))
+		fmt.Fprintf(tw, "%s\t%+.3f\t%s\t%s\t\n", e.Name, e.Value, text(e.Low), text(e.High))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
