@@ -196,8 +196,13 @@ func (r *calibrationReport) print(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "\npredicted with constants fitted to the other profiles:")
 	fmt.Fprintln(tw, "PROFILE\tKERNEL\tPREDICTED\tERROR\tWHOLE\tSTARTS P50\tP90\tMOST\t")
+	var times []uint64
 	for _, s := range r.LeaveOut {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%+.2f %%\t%+.2f %%\t%.2f %%\t%.2f %%\t%.2f %%\t\n", s.Profile, nanos(uint64(s.KernelNS)), nanos(uint64(s.Predicted)), s.KernelErr, s.Whole, s.StartP50, s.StartP90, s.StartMax)
+		times = append(times, uint64(s.KernelNS), uint64(s.Predicted))
+	}
+	text := timeColumn(times...)
+	for _, s := range r.LeaveOut {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%+.2f %%\t%+.2f %%\t%.2f %%\t%.2f %%\t%.2f %%\t\n", s.Profile, text(uint64(s.KernelNS)), text(uint64(s.Predicted)), s.KernelErr, s.Whole, s.StartP50, s.StartP90, s.StartMax)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

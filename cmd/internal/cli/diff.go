@@ -203,8 +203,13 @@ func printDiff(out io.Writer, r *diff.Report) error {
 	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B; times %s\n\n",
 		humanize.Comma(int64(r.Matched)), r.By, humanize.Comma(int64(r.OnlyA)), humanize.Comma(int64(r.OnlyB)), alignText(r.Align))
 	fmt.Fprintln(tw, "\tA\tB\tDIFFERENCE\t")
+	times := []uint64{nonNegative(r.Kernel.A), nonNegative(r.Kernel.B), nonNegative(r.Whole.A), nonNegative(r.Whole.B)}
+	for _, ph := range r.Phases {
+		times = append(times, nonNegative(ph.A), nonNegative(ph.B))
+	}
+	text := timeColumn(times...)
 	line := func(name string, t diff.Two) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, nanos(nonNegative(t.A)), nanos(nonNegative(t.B)), signed(t))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, text(nonNegative(t.A)), text(nonNegative(t.B)), signed(t))
 	}
 	line("kernel", r.Kernel)
 	line("whole", r.Whole)
@@ -218,20 +223,30 @@ func printDiff(out io.Writer, r *diff.Report) error {
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY A\tBUSY B\tDIFFERENCE\t")
+	times = times[:0]
 	for _, e := range r.Engines {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), nanos(nonNegative(e.A)), nanos(nonNegative(e.B)), signed(e.Two))
+		times = append(times, nonNegative(e.A), nonNegative(e.B))
+	}
+	text = timeColumn(times...)
+	for _, e := range r.Engines {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(tw, "ENGINE OPCODE\tINSTRUCTIONS\tSUM A\tSUM B\tDIFFERENCE\t")
+	times = times[:0]
+	for _, e := range r.Opcodes[:min(len(r.Opcodes), mostOpcodes)] {
+		times = append(times, nonNegative(e.A), nonNegative(e.B))
+	}
+	text = timeColumn(times...)
 	for n, e := range r.Opcodes {
 		if n == mostOpcodes {
 			fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", len(r.Opcodes)-n)
 			break
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), nanos(nonNegative(e.A)), nanos(nonNegative(e.B)), signed(e.Two))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -204,7 +204,7 @@ func windowText(w *attribute.Window) string {
 	if w == nil {
 		return ""
 	}
-	return nanos(w.From) + " to " + nanos(w.To)
+	return moment(w.From) + " to " + moment(w.To)
 }
 
 // findBlock returns the row of a top-level block by BLOCK or FUNCTION/BLOCK,

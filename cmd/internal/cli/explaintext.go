@@ -79,6 +79,11 @@ func (t *explainText) screen(r *explain.Report) error {
 	tw := t.table()
 	fmt.Fprintf(t.out, "\nWhat costs most\n")
 	fmt.Fprintln(tw, "  CAUSE\tON THE CRITICAL PATH\tWORTH AT MOST\tWHERE\t")
+	var times []uint64
+	for _, c := range r.Causes {
+		times = append(times, c.NS)
+	}
+	text := timeColumn(times...)
 	for _, c := range r.Causes {
 		worth := "–"
 		if c.Bounded {
@@ -87,7 +92,7 @@ func (t *explainText) screen(r *explain.Report) error {
 				worth = "≤ " + worth
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t\n", c.Name, bar(c.Share), 100*c.Share, nanos(c.NS), worth, where(c.Place))
+		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t\n", c.Name, bar(c.Share), 100*c.Share, text(c.NS), worth, where(c.Place))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -98,8 +103,16 @@ func (t *explainText) screen(r *explain.Report) error {
 	}
 	if len(r.Lines) > 0 {
 		fmt.Fprintf(t.out, "\nWhere the critical path is\n")
+		times = times[:0]
 		for _, l := range r.Lines {
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s, such as %s\t\n", cut(l.Source, 60), share(l.Share), nanos(l.NS), countOf(int(l.Count), "instruction"), l.Example)
+			times = append(times, l.NS)
+		}
+		text = timeColumn(times...)
+		for _, l := range r.Lines {
+			if l.NS == 0 {
+				continue // steps that take no time
+			}
+			fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(l.Source, 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -111,12 +124,17 @@ func (t *explainText) screen(r *explain.Report) error {
 	if len(r.Blocks) > 0 {
 		fmt.Fprintf(t.out, "\nBlocks\n")
 		fmt.Fprintln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
+		times = times[:0]
+		for _, b := range r.Blocks[:min(len(r.Blocks), t.top)] {
+			times = append(times, b.A, b.B)
+		}
+		text = timeColumn(times...)
 		for k, b := range r.Blocks {
 			if k == t.top {
 				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(r.Blocks)-k)
 				break
 			}
-			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), nanos(b.A), nanos(b.B), b.Bound)
+			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), text(b.B), b.Bound)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -154,12 +172,16 @@ func where(p explain.Place) string {
 func (t *explainText) engines(r *explain.Report) error {
 	tw := t.table()
 	fmt.Fprintln(tw, "  ENGINE\tWORK\tIDLE\t")
-	shown := 0
-	for _, e := range r.Engines {
-		if e.BusyNS == 0 && len(r.Engines) > 6 {
-			continue
+	working := make([]int, 0, len(r.Engines))
+	var busy []uint64
+	for k, e := range r.Engines {
+		if e.BusyNS > 0 || len(r.Engines) <= 6 {
+			working, busy = append(working, k), append(busy, e.BusyNS)
 		}
-		shown++
+	}
+	shown := busiest(busy, max(t.top, mostLanes))
+	for _, k := range shown {
+		e := &r.Engines[working[k]]
 		var parts []string
 		idle := e.Idle
 		if e.ControlNS > 0 {
@@ -185,7 +207,10 @@ func (t *explainText) engines(r *explain.Report) error {
 		}
 		fmt.Fprintf(tw, "  %s\t%s %5.1f %%%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
 	}
-	if n := len(r.Engines) - shown; n > 0 {
+	if n := len(working) - len(shown); n > 0 {
+		fmt.Fprintf(tw, "  … and %s with less work (--top N shows more)\t\n", countOf(n, "lane"))
+	}
+	if n := len(r.Engines) - len(working); n > 0 {
 		fmt.Fprintf(tw, "  … and %s without work\t\n", countOf(n, "lane"))
 	}
 	return tw.Flush()
@@ -268,10 +293,15 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		}
 		tw := t.table()
 		fmt.Fprintf(t.out, "\nThe time of %s (%s)\n", e.Name, countOf(int(e.Instructions), "instruction"))
+		times := []uint64{e.IssueNS, e.StretchNS, e.ControlNS, e.FinishNS}
+		for _, s := range e.Idle {
+			times = append(times, s.NS)
+		}
+		timeText := timeColumn(times...)
 		line := func(name string, ns uint64, text string) {
 			if ns > 0 {
 				v := float64(ns) / float64(max(r.SpanNS, 1))
-				fmt.Fprintf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", name, bar(v), 100*v, nanos(ns), text)
+				fmt.Fprintf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", name, bar(v), 100*v, timeText(ns), text)
 			}
 		}
 		line("issue", e.IssueNS, "an instruction keeps the engine")
@@ -290,6 +320,11 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		}
 		fmt.Fprintf(t.out, "\nWhat it waits for\n")
 		fmt.Fprintln(tw, "  INSTRUCTION\tWAITS FOR\tBY\tTIMES\tTIME\tLONGEST\tSUCH AS\t")
+		times = times[:0]
+		for _, s := range stalls[:min(len(stalls), max(t.top, 10))] {
+			times = append(times, s.NS, s.Longest)
+		}
+		timeText = timeColumn(times...)
 		for k, s := range stalls {
 			if k == max(t.top, 10) {
 				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(stalls)-k)
@@ -303,7 +338,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 			if s.Source != "" {
 				name += " " + cut(s.Source, 36)
 			}
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, holder, s.Cause, comma(s.Count), nanos(s.NS), nanos(s.Longest), cut(s.Example, 32))
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, holder, s.Cause, comma(s.Count), timeText(s.NS), timeText(s.Longest), cut(s.Example, 32))
 		}
 		return tw.Flush()
 	}
@@ -321,6 +356,12 @@ func (t *explainText) path(r *explain.Report) error {
 	tw := t.table()
 	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tLETS GO BY\tDELAY\tSUCH AS\tWHERE\t")
 	rows := 0
+	last := uint64(0)
+	for _, p := range t.x.Paths {
+		_, end := p.Span()
+		last = max(last, end)
+	}
+	from := momentColumn(last)
 	for _, p := range t.x.Paths {
 		if len(t.x.Paths) > 1 {
 			fmt.Fprintf(tw, "  block %s\t\t\t\t\t\t\t\t\t\n", m.BlockName(p.Block))
@@ -328,7 +369,7 @@ func (t *explainText) path(r *explain.Report) error {
 		var steps []attribute.Step
 		p.Visit(func(s attribute.Step) { steps = append(steps, s) })
 		if p.Lead > 0 {
-			fmt.Fprintf(tw, "  0\t%s\t\t\t\t\t\tbefore the first instruction\t\t\n", nanos(p.Lead))
+			fmt.Fprintf(tw, "  %s\t%s\t\t\t\t\t\tbefore the first instruction\t\t\n", from(0), nanos(p.Lead))
 		}
 		for _, f := range p.Folds(m) {
 			if rows++; rows > max(t.top, 20) {
@@ -358,7 +399,7 @@ func (t *explainText) path(r *explain.Report) error {
 				if delay > 0 {
 					gap = nanos(delay)
 				}
-				fmt.Fprintf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, nanos(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
+				fmt.Fprintf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
 					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, gap, cut(m.InstrName(s.Instr), 32), cut(m.Symbols.String(attribute.Where(m, s.Instr)), 40))
 			}
 		}
@@ -430,12 +471,12 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 			fmt.Fprintf(tw, "%s\t%s\n", x[0], cut(x[1], 160))
 		}
 	}
-	fmt.Fprintf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", nanos(d.Start), nanos(d.End), nanos(d.End-d.Start), nanos(d.Issue))
+	fmt.Fprintf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", moment(d.Start), moment(d.End), nanos(d.End-d.Start), nanos(d.Issue))
 	if d.StartB != d.Start {
-		fmt.Fprintf(tw, "\twithout anti-dependencies it starts at %s\n", nanos(d.StartB))
+		fmt.Fprintf(tw, "\twithout anti-dependencies it starts at %s\n", moment(d.StartB))
 	}
 	if d.Measured != nil {
-		fmt.Fprintf(tw, "measured\t%s to %s (%s)\n", nanos(d.Measured[0]), nanos(d.Measured[1]), nanos(d.Measured[1]-d.Measured[0]))
+		fmt.Fprintf(tw, "measured\t%s to %s (%s)\n", moment(d.Measured[0]), moment(d.Measured[1]), nanos(d.Measured[1]-d.Measured[0]))
 	}
 	c, _ := components.ParseCause(d.Cause)
 	why := c.Text()
@@ -463,6 +504,11 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		}
 		fmt.Fprintf(t.out, "\n%s\n", side.title)
 		fmt.Fprintln(tw, "  INSTRUCTION\tKIND\tENGINE\tOPCODE\tRUNS\tGAP\t\t")
+		var starts, ends []uint64
+		for _, n := range side.rows[:min(len(side.rows), max(t.top, 20))] {
+			starts, ends = append(starts, n.Start), append(ends, n.End)
+		}
+		from, until := momentColumn(starts...), momentColumn(ends...)
 		for k, n := range side.rows {
 			if k == max(t.top, 20) {
 				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(side.rows)-k)
@@ -479,7 +525,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 			if n.Gap >= 0 {
 				gap = nanos(uint64(n.Gap))
 			}
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s to %s\t%s\t%s\t\n", cut(n.Name, 40), n.Kind, n.Lane, n.Opcode, nanos(n.Start), nanos(n.End), gap, mark)
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s to %s\t%s\t%s\t\n", cut(n.Name, 40), n.Kind, n.Lane, n.Opcode, from(n.Start), until(n.End), gap, mark)
 		}
 		if err := tw.Flush(); err != nil {
 			return err

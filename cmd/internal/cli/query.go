@@ -137,6 +137,8 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	} else {
 		fmt.Fprintln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\tHELD BY\tSLACK\tSOURCE\t")
 	}
+	var rows []query.Row
+	var starts, times, slacks []uint64
 	err := r.Each(o.limit, func(row *query.Row) error {
 		if r.Domain == query.Edges {
 			mark := ""
@@ -151,16 +153,24 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 				cut(row.Name, 32), row.Lane, row.Opcode, gap, mark)
 			return err
 		}
-		slack := ""
+		// Columns of times are laid out when all rows are known.
+		rows, starts, times = append(rows, *row), append(starts, row.Start), append(times, row.End-row.Start)
 		if row.Slack != nil {
-			slack = nanos(*row.Slack)
+			slacks = append(slacks, *row.Slack)
 		}
-		_, err := fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, nanos(row.Start),
-			nanos(row.End-row.Start), row.Cause, slack, cut(row.Source, 40))
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
+	}
+	start, time, slackText := momentColumn(starts...), timeColumn(times...), timeColumn(slacks...)
+	for k := range rows {
+		row, slack := &rows[k], ""
+		if row.Slack != nil {
+			slack = slackText(*row.Slack)
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, start(row.Start),
+			time(row.End-row.Start), row.Cause, slack, cut(row.Source, 40))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -207,6 +217,15 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "%s\tCOUNT\t%s\t\n", o.by, what)
+	var times []uint64
+	for k, g := range groups {
+		if k != o.limit {
+			times = append(times, g.NS)
+			continue
+		}
+		break
+	}
+	text := timeColumn(times...)
 	for k, g := range groups {
 		if k == o.limit {
 			fmt.Fprintf(tw, "… and %d more\t\n", len(groups)-k)
@@ -216,7 +235,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 		if v == "" {
 			v = "(none)"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t\n", cut(v, 60), comma(uint64(g.Count)), nanos(g.NS))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t\n", cut(v, 60), comma(uint64(g.Count)), text(g.NS))
 	}
 	return tw.Flush()
 }

@@ -266,19 +266,6 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// nanos writes a time in ns for people.
-func nanos(ns uint64) string {
-	switch {
-	case ns < 10_000:
-		return humanize.Comma(int64(ns)) + " ns"
-	case ns < 10_000_000:
-		return fmt.Sprintf("%.2f µs", float64(ns)/1e3)
-	case ns < 10_000_000_000:
-		return fmt.Sprintf("%.2f ms", float64(ns)/1e6)
-	}
-	return fmt.Sprintf("%.2f s", float64(ns)/1e9)
-}
-
 func percent(part, whole uint64) string {
 	if whole == 0 {
 		return "–"
@@ -348,8 +335,22 @@ func (r *runReport) print(out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
+	var busy []uint64
 	for _, e := range r.Engines {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), nanos(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
+		busy = append(busy, e.BusyNS)
+	}
+	shown := busiest(busy, mostLanes)
+	kept := make([]uint64, 0, len(shown))
+	for _, k := range shown {
+		kept = append(kept, busy[k])
+	}
+	text := timeColumn(kept...)
+	for _, k := range shown {
+		e := &r.Engines[k]
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), text(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
+	}
+	if n := len(r.Engines) - len(shown); n > 0 {
+		fmt.Fprintf(tw, "… and %s with less work (--json lists them)\t\n", countOf(n, "lane"))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -357,6 +358,13 @@ func (r *runReport) print(out io.Writer) error {
 	if len(r.Blocks) > 1 {
 		fmt.Fprintln(out)
 		fmt.Fprintln(tw, "BLOCK\tINSTRUCTIONS\tTRIPS\tRUNS\tLATENCY\tWITHOUT ANTI\t")
+		var times []uint64
+		for n, b := range r.Blocks {
+			if n < mostBlocks {
+				times = append(times, b.Latency, b.LatencyB)
+			}
+		}
+		text := timeColumn(times...)
 		for n, b := range r.Blocks {
 			if n == mostBlocks {
 				fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", len(r.Blocks)-n)
@@ -370,7 +378,7 @@ func (r *runReport) print(out io.Writer) error {
 			if !b.TripKnown {
 				trips = "unknown, 1 used"
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), nanos(b.Latency), nanos(b.LatencyB))
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), text(b.Latency), text(b.LatencyB))
 		}
 		if err := tw.Flush(); err != nil {
 			return err
