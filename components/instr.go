@@ -43,6 +43,7 @@ const (
 	FlagEstimated                     // stands for something the lowering can only estimate
 	FlagZeroConst                     // a memset to zero
 	FlagCrossPart                     // crosses partitions
+	FlagContinued                     // goes on with the work of the row before it on its lane: counts of work leave it out
 )
 
 // Has tells whether all bits of g are set in f.

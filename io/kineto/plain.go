@@ -213,9 +213,10 @@ func (p *plainTrace) rows() error {
 			}
 			s.first = len(b.Rows)
 			from := s.start
+			flags := components.Flags(0)
 			for _, c := range append(s.cuts, s.end) {
-				b.Add(timeline.Row{Start: uint64(from - origin), End: uint64(c - origin), Name: s.name, Opcode: op, Lane: lane})
-				from = c
+				b.Add(timeline.Row{Start: uint64(from - origin), End: uint64(c - origin), Name: s.name, Opcode: op, Lane: lane, Flags: flags})
+				from, flags = c, components.FlagContinued
 			}
 			s.pieces = len(b.Rows) - s.first
 			cut += s.pieces - 1

@@ -336,7 +336,9 @@ func (w *laneWalk) event(i uint32) {
 	if w.trips != nil {
 		weight = w.tripsOf(i)
 	}
-	t.Instructions += weight
+	if !w.flags[i].Has(components.FlagContinued) { // else it is part of one that is counted
+		t.Instructions += weight
+	}
 	if !c.started {
 		c.started = true
 		t.Idle[components.CauseNotStarted] += w.scale.between(0, start)

@@ -164,8 +164,9 @@ func patternOf(m *components.Module, s Step) Pattern {
 // PatternSum is what the steps of a pattern add up to.
 type PatternSum struct {
 	Pattern
-	Time    uint64 // counted ns, gaps excluded
-	Count   uint64
+	Time    uint64             // counted ns, gaps excluded
+	Count   uint64             // of steps
+	Works   uint64             // of steps that do not continue another
 	Example components.InstrID // the longest, the first of equals
 	longest uint64
 }
@@ -193,7 +194,7 @@ type PathReport struct {
 type WhereSum struct {
 	Where   ecs.Symbol
 	Time    uint64
-	Count   uint64
+	Count   uint64 // of steps that do not continue another
 	Example components.InstrID
 }
 
@@ -233,6 +234,10 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 			r.step(m, p, n, s)
 			n++
 			key := patternOf(m, s)
+			works := s.Trips * p.Times
+			if m.Instr.Flags.At(int(s.Instr)).Has(components.FlagContinued) {
+				works = 0 // part of what is counted already
+			}
 			t := patterns[key]
 			if t == nil {
 				t = &PatternSum{Pattern: key, Example: s.Instr}
@@ -240,6 +245,7 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 			}
 			t.Time += s.Counted * p.Times
 			t.Count += s.Trips * p.Times
+			t.Works += works
 			if d := s.Own; d > t.longest {
 				t.longest, t.Example = d, s.Instr
 			}
@@ -249,7 +255,7 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 				places[key.Where] = u
 			}
 			u.Time += s.Counted * p.Times
-			u.Count += s.Trips * p.Times
+			u.Count += works
 		})
 	}
 	for _, t := range patterns {

@@ -92,7 +92,7 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 		}
 		c := &out[k]
 		c.NS += p.Time
-		c.Place.Count += p.Count
+		c.Place.Count += p.Works
 		if p.Time > where[k] {
 			where[k] = p.Time
 			c.Place.Source, c.Place.Instruction = symbolOf(m, p.Where), m.InstrName(p.Example)

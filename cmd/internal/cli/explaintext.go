@@ -78,13 +78,18 @@ func (t *explainText) screen(r *explain.Report) error {
 	}
 	tw := t.table()
 	fmt.Fprintf(t.out, "\nWhat costs most\n")
-	fmt.Fprintln(tw, "  CAUSE\tON THE CRITICAL PATH\tWORTH AT MOST\tWHERE\t")
+	fmt.Fprintln(tw, "  CAUSE\tON THE CRITICAL PATH\tTIMES\tWORTH AT MOST\tMOST OF IT\t")
 	var times []uint64
 	for _, c := range r.Causes {
 		times = append(times, c.NS)
 	}
 	text := timeColumn(times...)
 	for _, c := range r.Causes {
+		times := "–"
+		if c.Place.Count > 0 {
+			times = comma(c.Place.Count)
+			c.Place.Count = 0 // of the cause, not of the place that has most of it
+		}
 		worth := "–"
 		if c.Bounded {
 			worth = nanos(c.AtMost) + ", " + share(c.Gain)
@@ -92,7 +97,7 @@ func (t *explainText) screen(r *explain.Report) error {
 				worth = "≤ " + worth
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t\n", c.Name, bar(c.Share), 100*c.Share, text(c.NS), worth, where(c.Place))
+		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t%s\t\n", cut(c.Name, 56), bar(c.Share), 100*c.Share, text(c.NS), times, worth, where(c.Place))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -377,16 +382,24 @@ func (t *explainText) path(r *explain.Report) error {
 			}
 			for k := range f.Period {
 				s := steps[f.First+k]
-				var time, delay uint64
+				var time, delay, runs uint64
 				for n := range f.Repeats {
 					x := steps[f.First+k+n*f.Period]
+					if !m.Instr.Flags.At(int(x.Instr)).Has(components.FlagContinued) {
+						runs++
+					}
 					time += x.Until - x.From
 					delay += x.Gap
 				}
 				mark, count := "", "1"
 				if f.Repeats > 1 {
-					count = "×" + comma(uint64(f.Repeats))
 					mark = "│ "
+				}
+				switch {
+				case runs > 1:
+					count = "×" + comma(runs)
+				case runs == 0:
+					count = "rest" // of what an earlier row counts
 				}
 				if s.Trips > 1 {
 					count += fmt.Sprintf(" (of %s trips)", comma(s.Trips))

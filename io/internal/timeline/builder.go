@@ -111,6 +111,9 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 		in.Engine.Append(r.Engine)
 		in.Lane.Append(r.Lane)
 		flags := r.Flags
+		if last > first {
+			flags |= components.FlagContinued
+		}
 		if measured {
 			flags |= components.FlagMeasured
 			in.MeasuredStart.Append(start)
@@ -148,7 +151,7 @@ func (e *emitter) finish() (*components.Module, error) {
 	m.Blocks.End.Set(0, uint32(n))
 	m.Functions.EndBlock.Set(f, 1)
 	if e.split > 0 {
-		m.Note("long-event", "work of more than 4.29 s, which one instruction cannot last, became several instructions in a row", e.split)
+		m.Note("long-event", "work of more than 4.29 s, which one instruction cannot last, became several instructions in a row, of which explain counts the first", e.split)
 	}
 	if n == 0 {
 		return nil, fmt.Errorf("nothing in the input takes part in the simulation")
