@@ -230,7 +230,7 @@ func (b *binder) dependencies(i uint32) (anti hold) {
 			latest = h
 		}
 	}
-	if b.shares(i) {
+	if b.flags[i]&components.FlagCollective != 0 {
 		b.ready[i] = latest
 	}
 	return anti
@@ -240,26 +240,18 @@ func (b *binder) dependencies(i uint32) (anti hold) {
 // that may be when its inputs were there; then what brought them holds i.
 func (b *binder) ordered(i, p uint32) hold {
 	start, end := b.spanOf(p)
-	next := start + b.occupancy(p)
 	switch {
-	case b.flags[p]&components.FlagTrigger != 0:
-		next = end
-	case b.shares(p):
-		if b.byReady(i) {
-			if r := b.ready[p]; r.at < next {
-				return r
-			}
-		}
-		next = end
+	case b.flags[p]&components.FlagTrigger != 0 || b.shares(p) && !b.byInputs(i, p):
+		return hold{end, components.InstrID(p)}
+	case b.byInputs(i, p):
+		return b.ready[p]
 	}
-	return hold{next, components.InstrID(p)}
+	return hold{start + b.occupancy(p), components.InstrID(p)}
 }
 
-// byReady tells whether an ordered edge from a collective to i counts from
+// byInputs tells whether an ordered edge from a collective p to i counts from
 // when the collective's inputs were there.
-func (b *block) byReady(i uint32) bool {
-	return b.flags[i]&components.FlagCollective != 0 || b.m.Instr.Engine.At(int(i)) == components.Pool
-}
+func (b *block) byInputs(i, p uint32) bool { return b.rules.ByInputs(b.m, i, p) }
 
 // resources considers the PSUM banks, couplings, rings and barriers.
 func (b *binder) resources(i uint32) {

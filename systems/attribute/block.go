@@ -63,9 +63,7 @@ func (b *block) spanOf(i uint32) (start, end uint64) {
 
 // shares tells whether i is a collective whose duration is its share of a
 // bandwidth; such a one keeps its lane to its end.
-func (b *block) shares(i uint32) bool {
-	return b.flags[i]&(components.FlagCollective|components.FlagLocal) == components.FlagCollective && b.rules.Shares != nil
-}
+func (b *block) shares(i uint32) bool { return b.rules.Shared(b.m, i) }
 
 // occupancy returns how long i keeps its lane: the issue interval, longer by
 // what the duration is longer than the latency.

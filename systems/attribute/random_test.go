@@ -202,7 +202,7 @@ func checkReleases(t *testing.T, n int, w *components.World, rules place.Rules, 
 		}
 		from, end := span(p)
 		next := from + uint64(m.Instr.Issue.At(int(p)))
-		if m.Instr.Flags.At(int(p))&(components.FlagCollective|components.FlagLocal) == components.FlagCollective && rules.Shares != nil {
+		if rules.Shared(m, p) {
 			next = end
 		}
 		kind, dependent := components.Invalid, false
@@ -330,7 +330,7 @@ func slowLane(w *components.World, rules place.Rules, a *components.Attribution,
 		}
 		s, e := w.Events.Span(m, components.InstrID(i), a.Run)
 		leave := s + uint64(m.Instr.Issue.At(int(i)))
-		if m.Instr.Flags.At(int(i))&(components.FlagCollective|components.FlagLocal) == components.FlagCollective && rules.Shares != nil {
+		if rules.Shared(m, i) {
 			leave = e
 		}
 		events = append(events, ev{i, s, leave, e, min(leave, s+uint64(m.Instr.Latency.At(int(i))))})

@@ -226,7 +226,7 @@ func (s *slacker) released(i uint32, late, dur uint64) uint64 {
 // needs records until when i needs what it waits for.
 func (s *slacker) needs(i uint32, late uint64) {
 	inputs := late
-	if s.shares(i) {
+	if s.flags[i]&components.FlagCollective != 0 {
 		if r, ok := s.ready[i]; ok {
 			inputs = min(inputs, r)
 		}
@@ -286,7 +286,7 @@ func (s *slacker) needs(i uint32, late uint64) {
 // lane, or behind a collective for when its inputs are there.
 func (s *slacker) needOrdered(i, p uint32, late uint64) {
 	switch {
-	case s.shares(p) && s.byReady(i):
+	case s.byInputs(i, p):
 		if r, ok := s.ready[p]; !ok || late < r {
 			s.ready[p] = late
 		}

@@ -2,14 +2,12 @@ package place
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"perfsim/components"
 )
 
-// collectives keeps the collectives placed so far, for the reflow and for
-// the rule of ordered edges from a collective.
+// collectives keeps the collectives placed so far, for the reflow.
 //
 // Reflow is ours (the documented system publishes only its name): a
 // collective placed at start with work of d ns, d being its cost over its
@@ -21,23 +19,18 @@ type collectives struct {
 	shares []float64
 	reflow bool
 	// spans are the intervals placed, by run and lane, ascending and disjoint.
-	spans   [2]map[uint16][]span
-	readyOf map[uint32]pair
+	spans [2]map[uint16][]span
 }
 
 type span struct{ start, end uint64 }
 
 func newCollectives(r Rules) *collectives {
-	return &collectives{shares: r.Shares, reflow: r.Reflow, readyOf: map[uint32]pair{},
-		spans: [2]map[uint16][]span{{}, {}}}
+	return &collectives{shares: r.Shares, reflow: r.Reflow, spans: [2]map[uint16][]span{{}, {}}}
 }
-
-// ready is the time at which the inputs of collective p were ready.
-func (c *collectives) ready(p uint32) pair { return c.readyOf[p] }
 
 // place records collective i with the given bounds and returns its duration
 // in both runs.
-func (c *collectives) place(m *components.Module, i uint32, lane uint16, ready, start pair, cost uint64) (pair, error) {
+func (c *collectives) place(m *components.Module, i uint32, lane uint16, start pair, cost uint64) (pair, error) {
 	stream := int(lane%components.LanesPerCore) - int(components.LaneCC0)
 	if stream < 0 || stream >= components.NumStreams {
 		stream = 0 // on another lane by the input's own wish: it has the whole bandwidth
@@ -48,7 +41,6 @@ func (c *collectives) place(m *components.Module, i uint32, lane uint16, ready, 
 	if stream < len(c.shares) {
 		share = c.shares[stream]
 	}
-	c.readyOf[i] = ready
 	work := uint64(float64(cost) / share)
 	var dur pair
 	for x := range start {
@@ -97,7 +89,6 @@ func (c *collectives) stretch(x int, lane uint16, share float64, start, work uin
 // clone returns a copy that changes alone.
 func (c *collectives) clone() *collectives {
 	n := *c
-	n.readyOf = maps.Clone(c.readyOf)
 	for x := range n.spans {
 		n.spans[x] = map[uint16][]span{}
 		for lane, s := range c.spans[x] {

@@ -100,7 +100,7 @@ func (k *kernel) use(b int) *use {
 			mark[l] = uint32(len(u.lanes))
 			u.lanes = append(u.lanes, laneUse{l, i, i})
 		}
-		u.streams = u.streams || f&(components.FlagCollective|components.FlagLocal) == components.FlagCollective && k.rules.Shares != nil
+		u.streams = u.streams || k.rules.Shared(k.m, i)
 		if f&components.FlagTrigger != 0 && k.rules.Rings {
 			if key, depth := RingOf(k.m, &k.rules, i); depth > 0 && !slices.Contains(u.rings, key) {
 				u.rings = append(u.rings, key)
@@ -449,6 +449,9 @@ func (k *kernel) rush(b int, rep *components.Repeat, u *use, before, now []pair,
 			continue
 		}
 		d := by[in.Lane.At(int(i))]
+		if t, ok := k.inputs[i]; ok {
+			k.inputs[i] = pair{t[0] + d[0], t[1] + d[1]}
+		}
 		for x := range d {
 			arrive[i][x] += d[x]
 			_, end := k.w.Events.Span(k.m, components.InstrID(i), components.Run(x))

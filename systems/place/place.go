@@ -40,6 +40,9 @@ type Rules struct {
 	Shares []float64
 	// Reflow stretches a collective that overlaps others (see collective.go).
 	Reflow bool
+	// Inputs has an ordered edge from a collective to another or to Pool count
+	// from when the first one's inputs were there (spec §4.5).
+	Inputs bool
 	// DMA has the constants of triggered transfers.
 	DMA machine.DMACost
 	// OverlapDMA is the overlap window of a transfer in ns.
@@ -60,12 +63,27 @@ func RulesOf(model string, mach *machine.Machine) Rules {
 	case ReplayDocumented:
 		// Durations of collectives and the starts of triggers are those of the
 		// trace already.
-		return Rules{Banks: true, Couplings: r.Couplings}
+		return Rules{Banks: true, Couplings: r.Couplings, Inputs: true}
 	default:
 		return Rules{}
 	}
-	return Rules{Banks: true, Couplings: r.Couplings, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
+	return Rules{Banks: true, Couplings: r.Couplings, Inputs: true, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
 		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
+}
+
+// Shared tells whether instruction i is a collective whose duration follows
+// from its share of a bandwidth.
+func (r *Rules) Shared(m *components.Module, i uint32) bool {
+	return r.Shares != nil && m.Instr.Flags.At(int(i))&(components.FlagCollective|components.FlagLocal) == components.FlagCollective
+}
+
+// ByInputs tells whether an ordered edge from producer p to i counts from when
+// the inputs of p were there. The engine that spec §4.5 asks for is taken as
+// that of the timeline, as in §4.6.
+func (r *Rules) ByInputs(m *components.Module, i, p uint32) bool {
+	in := &m.Instr
+	return r.Inputs && in.Flags.At(int(p))&components.FlagCollective != 0 &&
+		(in.Flags.At(int(i))&components.FlagCollective != 0 || in.Lane.At(int(i))%components.LanesPerCore == components.LanePool)
 }
 
 // RulesFor returns the rules by which Run places the world.
@@ -171,6 +189,7 @@ type kernel struct {
 	psumWrite []pair // per lane: end of the last PSUM writer
 	rings     map[uint16]*ring
 	coll      *collectives
+	inputs    map[uint32]pair // by collective: when its inputs were there
 
 	// For the plain path, nil where it cannot be taken.
 	blk    *sync.Pool // of *block
@@ -451,21 +470,18 @@ func notAnti(class uint32) uint64 { return uint64((class+1)>>2) - 1 }
 const _ = -uint(components.ClassAnti ^ 3)
 
 // ordered is when an ordered edge from i to its producer p lets i start: the
-// producer's next dispatch (spec §4.5).
+// producer's next dispatch, or when its inputs were there (spec §4.5).
 func (k *kernel) ordered(i, p uint32) pair {
 	in := &k.m.Instr
 	a := k.w.Events.Arrive.At(int(p))
-	f := in.Flags.At(int(p))
 	switch {
-	case f&components.FlagTrigger != 0:
+	case in.Flags.At(int(p))&components.FlagTrigger != 0:
 		lat := uint64(in.Latency.At(int(p)))
 		return pair{a[0] + lat, a[1] + lat}
-	case f&components.FlagCollective != 0 && f&components.FlagLocal == 0 && k.coll != nil:
-		if in.Flags.At(int(i))&components.FlagCollective != 0 || in.Engine.At(int(i)) == components.Pool {
-			r := k.coll.ready(p)
-			return pair{min(a[0], r[0]), min(a[1], r[1])}
-		}
-		return a // a collective's next dispatch is its end
+	case k.rules.ByInputs(k.m, i, p):
+		return k.inputs[p] // never after its start
+	case k.rules.Shared(k.m, p):
+		return a // its next dispatch is its end
 	}
 	// The lane is left (latency - issue) before the end.
 	early := uint64(in.Latency.At(int(p)) - in.Issue.At(int(p)))
@@ -537,15 +553,21 @@ func (k *kernel) special(i uint32, ready pair) error {
 	if k.rules.Couplings {
 		start = maxPair(start, k.coupled(l))
 	}
+	if k.rules.Inputs && flags&components.FlagCollective != 0 {
+		if k.inputs == nil {
+			k.inputs = map[uint32]pair{}
+		}
+		k.inputs[i] = ready
+	}
 	durs := pair{lat, lat}
 	issues := pair{is, is}
 	switch {
-	case flags&components.FlagCollective != 0 && k.rules.Shares != nil && flags&components.FlagLocal == 0:
+	case k.rules.Shared(k.m, i):
 		if k.coll == nil {
 			k.coll = newCollectives(k.rules)
 		}
 		var err error
-		if durs, err = k.coll.place(k.m, i, l, ready, start, lat); err != nil {
+		if durs, err = k.coll.place(k.m, i, l, start, lat); err != nil {
 			return err
 		}
 		issues = durs

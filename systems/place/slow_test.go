@@ -71,9 +71,9 @@ func (s *slow) place(i uint32) {
 		}
 		if kind == components.Ordered {
 			t = ev.next
-			collective := f&components.FlagCollective != 0 || in.Engine.At(int(i)) == components.Pool
-			if r, ok := s.ready[p]; ok && collective {
-				t = min(t, r)
+			collective := f&components.FlagCollective != 0 || lane-first == components.LanePool
+			if pf&components.FlagCollective != 0 && collective && s.rules.Inputs {
+				t = min(t, s.ready[p])
 			}
 		}
 		ready = max(ready, t)
@@ -104,10 +104,10 @@ func (s *slow) place(i uint32) {
 		}
 	}
 
+	s.ready[i] = ready
 	dur := uint64(in.Latency.At(int(i)))
 	next := uint64(in.Issue.At(int(i)))
 	if f&components.FlagCollective != 0 && f&components.FlagLocal == 0 && s.rules.Shares != nil {
-		s.ready[i] = ready
 		stream := int(lane%components.LanesPerCore) - 8
 		if stream < 0 {
 			stream = 0
