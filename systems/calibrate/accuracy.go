@@ -136,6 +136,9 @@ func cases() []predictor {
 		{"diagnosis: clock", "the PE clock's windows are taken from the trace", aligned(func(o *calibrated.Options, p *profile, shift float64) {
 			o.Shift, o.Windows = shift, [][]calibrated.Window{p.windows, nil}
 		})},
+		{"diagnosis: DMA only", "DMA completions are taken from the trace, nothing else", aligned(func(o *calibrated.Options, p *profile, shift float64) {
+			o.Shift, o.Complete, o.Phase = shift, p.completions(), MedianPhase
+		})},
 		{"diagnosis: DMA", "DMA completions are taken from the trace, the clock's phase too", aligned(func(o *calibrated.Options, p *profile, shift float64) {
 			o.Shift, o.Complete = shift, p.completions()
 			if len(p.windows) > 0 {

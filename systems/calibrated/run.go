@@ -133,11 +133,10 @@ func (p *program) notes(spreads []Spread, freed []int) {
 	}
 }
 
-// phases sets opt.Phase to the governor phase that is central among several:
-// the one from which the starts under all others differ least, by the mean of
-// the 90th percentiles. The block has been placed with phase 0 and ends at
-// last; where several phases were tried, out is not that any more. Long blocks
-// and those without matmuls keep phase 0.
+// phases sets opt.Phase to the governor phase that is central among several.
+// The block has been placed with phase 0 and ends at last; where several phases
+// were tried, out is not that any more. Long blocks and those without matmuls
+// keep phase 0.
 func (p *program) phases(ctx context.Context, opt *Options, out rows, b int, last float64) (Spread, error) {
 	lo, hi := p.m.Blocks.First.At(b), p.m.Blocks.End.At(b)
 	g := &p.c.Gov
@@ -164,17 +163,29 @@ func (p *program) phases(ctx context.Context, opt *Options, out rows, b int, las
 			starts[k] = append(starts[k], out.start[i])
 		}
 	}
-	cost := make([]float64, n)
+	best := central(starts)
+	opt.Phase = float64(best) * g.Window / float64(n)
+	return Spread{Phases: n, Phase: opt.Phase, Low: slices.Min(totals), Used: totals[best], High: slices.Max(totals)}, nil
+}
+
+// central returns the phase from which the starts under all others differ
+// least: by the mean square, over phases, of the 90th percentile of the
+// differences. Every phase is as likely as any other, and the total jumps where
+// a window just reaches the threshold; squares keep the prediction within reach
+// of both sides of the jump, where means would sit among the phases that
+// happen to be more. starts are by phase and instruction.
+func central(starts [][]float64) int {
+	cost := make([]float64, len(starts))
 	diff := make([]float64, len(starts[0]))
-	for x := range n {
+	for x := range starts {
 		for y := range x {
 			for i := range diff {
 				diff[i] = math.Abs(starts[x][i] - starts[y][i])
 			}
 			slices.Sort(diff)
 			d := diff[len(diff)*9/10]
-			cost[x] += d
-			cost[y] += d
+			cost[x] += d * d
+			cost[y] += d * d
 		}
 	}
 	best := 0
@@ -183,8 +194,7 @@ func (p *program) phases(ctx context.Context, opt *Options, out rows, b int, las
 			best = k
 		}
 	}
-	opt.Phase = float64(best) * g.Window / float64(n)
-	return Spread{Phases: n, Phase: opt.Phase, Low: slices.Min(totals), Used: totals[best], High: slices.Max(totals)}, nil
+	return best
 }
 
 // maxPhases and maxStarts bound the work of looking for the central phase.
