@@ -221,34 +221,7 @@ func printDiff(out io.Writer, r *diff.Report) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY A\tBUSY B\tDIFFERENCE\t")
-	times = times[:0]
-	for _, e := range r.Engines {
-		times = append(times, nonNegative(e.A), nonNegative(e.B))
-	}
-	text = timeColumn(times...)
-	for _, e := range r.Engines {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	fmt.Fprintln(tw, "ENGINE OPCODE\tINSTRUCTIONS\tSUM A\tSUM B\tDIFFERENCE\t")
-	times = times[:0]
-	for _, e := range r.Opcodes[:min(len(r.Opcodes), mostOpcodes)] {
-		times = append(times, nonNegative(e.A), nonNegative(e.B))
-	}
-	text = timeColumn(times...)
-	for n, e := range r.Opcodes {
-		if n == mostOpcodes {
-			fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", len(r.Opcodes)-n)
-			break
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
-	}
-	if err := tw.Flush(); err != nil {
+	if err := printDiffWork(out, r); err != nil {
 		return err
 	}
 	for _, e := range []struct {
@@ -274,6 +247,37 @@ func printDiff(out io.Writer, r *diff.Report) error {
 	}
 	fmt.Fprintf(out, "\nthe timelines part by more than %s first at\n", nanos(uint64(r.Limit)))
 	printDiffRow(tw, r.Part)
+	return tw.Flush()
+}
+
+// printDiffWork prints how long every engine and opcode works on each side;
+// nothing where no kernel instruction was matched.
+func printDiffWork(out io.Writer, r *diff.Report) error {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := func(head string, list []diff.Named) {
+		if len(list) == 0 {
+			return
+		}
+		shown := list[:min(len(list), mostOpcodes)]
+		var times []uint64
+		for _, e := range shown {
+			times = append(times, nonNegative(e.A), nonNegative(e.B))
+		}
+		text := timeColumn(times...)
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, head)
+		for _, e := range shown {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
+		}
+		if n := len(list) - len(shown); n > 0 {
+			fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", n)
+		}
+	}
+	table("ENGINE\tINSTRUCTIONS\tBUSY A\tBUSY B\tDIFFERENCE\t", r.Engines)
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	table("ENGINE OPCODE\tINSTRUCTIONS\tSUM A\tSUM B\tDIFFERENCE\t", r.Opcodes)
 	return tw.Flush()
 }
 

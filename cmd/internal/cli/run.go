@@ -413,7 +413,7 @@ func (r *runReport) print(out io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, humanize.SIWithDigits(r.Rate, 1, ""))
+	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, strings.TrimSpace(humanize.SIWithDigits(r.Rate, 1, "")))
 	for _, t := range r.Timings {
 		if t.Seconds >= shortest {
 			fmt.Fprintf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
