@@ -230,7 +230,7 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := t.order(producers)
+	order, err := t.order(producers, func(tid int) bool { return m.Lanes.Engine.At(int(lanes[tid])) == components.All })
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +247,7 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 	in.MeasuredStart.Resize(len(order))
 	in.MeasuredDur.Resize(len(order))
 	var edges components.EdgeSet
+	triggers := 0
 	for r, i := range order {
 		e := &t.events[i]
 		op := m.Opcode(e.opcode)
@@ -266,6 +267,7 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 		switch {
 		case op == components.OpcodeDMATrigger:
 			f |= components.FlagTrigger
+			triggers++
 		case op == components.OpcodeCollectiveCompute:
 			f |= components.FlagCollective
 		}
@@ -288,6 +290,9 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 	}
 	if t.skipped > 0 {
 		m.Note("skipped-events", "events that are neither metadata nor complete events", t.skipped)
+	}
+	if triggers > 0 {
+		m.Note("trigger-queues", "DMA triggers: how full their queues were is not in a trace; one that waited for room is placed earlier", triggers)
 	}
 	if t.noOwner > 0 {
 		m.Note("unknown-producer", "dependencies whose producer cannot be told: no event of that lane ends at their end_time", t.noOwner)
@@ -379,18 +384,19 @@ func (t *traceReader) producers(lanes map[int]uint16) ([][]int, error) {
 	return out, nil
 }
 
-// order returns the events in program order.
-func (t *traceReader) order(producers [][]int) ([]int, error) {
+// order returns the events in program order. The lanes of barriers have none:
+// a barrier waits for other lanes and not for the one before it.
+func (t *traceReader) order(producers [][]int, barriers func(tid int) bool) ([]int, error) {
 	order := make([]int, len(t.events))
 	for i := range order {
 		order[i] = i
 	}
 	byID := sorted(order, func(a, b int) bool { return t.events[a].id < t.events[b].id })
-	if t.sound(byID, producers) {
+	if t.sound(byID, producers, barriers) {
 		return byID, nil
 	}
 	byStart := sorted(order, func(a, b int) bool { return t.events[a].start < t.events[b].start })
-	if t.sound(byStart, producers) {
+	if t.sound(byStart, producers, barriers) {
 		return byStart, nil
 	}
 	return t.topological(byStart, producers)
@@ -398,13 +404,13 @@ func (t *traceReader) order(producers [][]int) ([]int, error) {
 
 // sound tells whether an order keeps lanes in the order of their starts and
 // producers before consumers.
-func (t *traceReader) sound(order []int, producers [][]int) bool {
+func (t *traceReader) sound(order []int, producers [][]int, barriers func(tid int) bool) bool {
 	pos := make([]int, len(order))
 	last := map[int]uint64{}
 	for n, i := range order {
 		pos[i] = n
 		e := &t.events[i]
-		if e.start < last[e.tid] {
+		if e.start < last[e.tid] && !barriers(e.tid) {
 			return false
 		}
 		last[e.tid] = e.start

@@ -61,8 +61,8 @@ func RulesOf(model string, mach *machine.Machine) Rules {
 	switch model {
 	case "reference":
 	case ReplayDocumented:
-		// Durations of collectives and the starts of triggers are those of the
-		// trace already.
+		// The durations of collectives have their shares in them. Queues are not
+		// in a trace.
 		return Rules{Banks: true, Couplings: r.Couplings, Inputs: true}
 	default:
 		return Rules{}
