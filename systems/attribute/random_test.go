@@ -178,6 +178,17 @@ func checkSums(t *testing.T, n int, w *components.World, rules place.Rules, a *c
 	}
 }
 
+// repeated tells whether row i runs more than once.
+func repeated(m *components.Module, i uint32) bool {
+	t := &m.Blocks
+	for b := range t.Len() {
+		if t.Trip.At(b) > 1 && t.First.At(b) <= i && i < t.End.At(b) {
+			return true
+		}
+	}
+	return false
+}
+
 // checkReleases tells whether every binding constraint is one that the rules
 // have, worked out again from the events alone.
 func checkReleases(t *testing.T, n int, w *components.World, rules place.Rules, a *components.Attribution) {
@@ -225,7 +236,10 @@ func checkReleases(t *testing.T, n int, w *components.World, rules place.Rules, 
 		case components.CauseCoupling:
 			ok = lane != held && (next == start || end == start)
 		case components.CauseRing:
-			ok = trigger && from+place.TransferIssue(m, &rules, p) == start
+			left := from + place.TransferIssue(m, &rules, p)
+			// Behind a loop it may be a transfer of an earlier iteration, which has
+			// no events.
+			ok = trigger && (left == start || left > start && w.Config.Loops == "trips" && repeated(m, p))
 		case components.CauseBarrier:
 			ok = next == start && m.Instr.Flags.At(int(i))&components.FlagBarrier != 0
 		}
