@@ -2,6 +2,7 @@ package calibrated
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -289,5 +290,45 @@ func TestCentral(t *testing.T) {
 	two := []float64{3, 3, 0, 0, 0, 0, 0, 0, 0, 0}
 	if k := central([][]float64{two, one, flat}); k != 0 {
 		t.Errorf("phase %d", k) // sorted distances: two-one 3 and 87, two-flat 3 and 3, one-flat 0 and 90: the largest counts
+	}
+}
+
+// TestUsual costs opcodes that have no entry: those nobody knows take what the
+// DVE usually takes, 66 + N cycles of 1/0.96 ns and 83 ns to the result;
+// documented ones their own cycles per element or fixed number of cycles.
+func TestUsual(t *testing.T) {
+	m := module(t, []instr{
+		{op: "FROBNICATE", engine: components.DVE, n: 512, dtype: components.Float32},
+		{op: "Gather", engine: components.Pool, n: 240, dtype: components.Float32},
+		{op: "Select2", engine: components.Activation, n: 378, dtype: components.Float32},
+		{op: "DveReadAccumulator", engine: components.DVE, n: 512, dtype: components.Float32},
+		{op: "COPY", engine: components.DVE, n: 512, dtype: components.Float32},
+	})
+	mach, _ := trn2(t)
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: 1, Loops: "once"}, Events: components.NewEvents()}
+	if err := Run(ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	p := predict(t, m, Options{})
+	near(t, "unknown, 578 cycles of 0.96 GHz", float64(p.Dur[0]), 578/0.96+83)
+	near(t, "documented, 390 cycles of 1.2 GHz", float64(p.Dur[1]), 390/1.2+83)
+	near(t, "unknown, 600 cycles of 1.2 GHz", float64(p.Dur[2]), 600/1.2+107)
+	near(t, "a fixed number, 64 cycles", p.Start[4]-p.Start[3], 64/0.96)
+	want := []string{
+		"opcode FROBNICATE has no cost of its own on the DVE of trn2; what operations usually take there is used",
+		"opcode DveReadAccumulator has no cost of its own on the DVE of trn2; what operations usually take there is used",
+		"opcode Gather has no cost of its own on the Pool of trn2; what operations usually take there is used",
+		"opcode Select2 has no cost of its own on the Activation of trn2; what operations usually take there is used",
+	}
+	slices.Sort(want)
+	var got []string
+	for _, n := range m.Notes {
+		if n.Code == "default-cost" && n.Count == 1 {
+			got = append(got, n.Text)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("notes %q", got)
 	}
 }

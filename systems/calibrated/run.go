@@ -1,8 +1,10 @@
 package calibrated
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -103,7 +105,28 @@ func Run(ctx context.Context, w *components.World) error {
 		}
 	}
 	p.notes(spreads, freed)
+	p.noteUsual(w.Machine.Name)
 	return nil
+}
+
+// noteUsual tells which opcodes of the data paths have no cost of their own.
+func (p *program) noteUsual(machine string) {
+	type key struct {
+		e  components.Engine
+		op components.Opcode
+	}
+	in := &p.m.Instr
+	rows := map[key]int{}
+	for i, k := range p.kind {
+		if k == kindData && p.nominal.Usual(i) {
+			rows[key{in.Engine.At(i), in.Opcode.At(i)}]++
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(rows), func(a, b key) int { return cmp.Or(cmp.Compare(a.e, b.e), cmp.Compare(a.op, b.op)) })
+	for _, k := range keys {
+		p.m.Note("default-cost", fmt.Sprintf("opcode %s has no cost of its own on the %s of %s; what operations usually take there is used",
+			p.m.OpcodeName(k.op), k.e, machine), rows[k])
+	}
 }
 
 // Spread is what the unknown phase of the governor leaves open.

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"strings"
+
 	"perfsim/components"
 	"perfsim/components/machine"
 )
@@ -14,6 +16,8 @@ type Nominal struct {
 	m     *components.Module
 	clock machine.Clock
 	ops   [components.NumEngines][]*machine.CalibratedOp // by opcode, nil where there is none
+	// usual tells which of them are made up of what the engine usually takes.
+	usual [components.NumEngines][]bool
 	pe    []PEKind
 	cal   *machine.Calibrated
 	rest  *reference
@@ -62,10 +66,13 @@ func NewNominal(m *components.Module, mach *machine.Machine) *Nominal {
 	}
 	for e := range c.ops {
 		engine := components.Engine(e).String()
-		c.ops[e] = make([]*machine.CalibratedOp, n)
+		c.ops[e], c.usual[e] = make([]*machine.CalibratedOp, n), make([]bool, n)
 		for op := range n {
-			if k, ok := c.cal.Ops[engine+"."+CalibratedOpName(m.OpcodeName(components.Opcode(op)))]; ok {
+			name := m.OpcodeName(components.Opcode(op))
+			if k, ok := c.cal.Ops[engine+"."+CalibratedOpName(name)]; ok {
 				c.ops[e][op] = &k
+			} else if k, ok := usual(mach, engine, name); ok {
+				c.ops[e][op], c.usual[e][op] = &k, true
 			}
 		}
 	}
@@ -73,6 +80,35 @@ func NewNominal(m *components.Module, mach *machine.Machine) *Nominal {
 	c.colCycles, c.fixed = get("pe.column_cycles_32bit"), get("pe.matmul_fixed_cycles")
 	c.fillNs, c.fillCycles, c.loadNs = get("pe.fill_ns"), get("pe.fill_cycles"), get("pe.load_16bit_full_ns")
 	return c
+}
+
+// usual makes the entry of an opcode that has none on an engine: the machine's
+// "ENGINE.default", which is what the operations that were measured there have
+// in common, with the documented cycles per element where the opcode is
+// documented. Documented operations of a fixed number of cycles keep that
+// number. There is none for what the data path does not execute.
+func usual(mach *machine.Machine, engine, opcode string) (machine.CalibratedOp, bool) {
+	k, ok := mach.Calibrated.Ops[engine+".default"]
+	if !ok || strings.HasPrefix(opcode, "DMA_") {
+		return k, false
+	}
+	switch c, listed := mach.Reference.Costs[opcode]; {
+	case !listed:
+	case c.Form != "affine":
+		return k, false
+	case c.Mult == 0:
+		k.PerElem, k.Base, k.BasePSUM, k.Min = 0, float64(c.Base), 0, max(k.Min, float64(c.Min))
+	default:
+		k.PerElem, k.PerElemPSUM, k.Min = c.Mult, c.MultPSUM, max(k.Min, float64(c.Min))
+	}
+	return k, true
+}
+
+// Usual tells whether instruction i has no entry of its own and takes what its
+// engine usually does.
+func (c *Nominal) Usual(i int) bool {
+	e := c.m.Instr.Engine.At(i)
+	return e < components.NumEngines && c.usual[e][c.m.Instr.Opcode.At(i)]
 }
 
 func peKind(opcode string) PEKind {
