@@ -176,6 +176,9 @@ type Result struct {
 	e      *engine
 }
 
+// Module returns the module that was asked.
+func (r *Result) Module() *components.Module { return r.e.m }
+
 // Run answers the query on a placed world.
 func (q *Query) Run(ctx context.Context, w *components.World) (*Result, error) {
 	e := &engine{ctx: ctx, w: w, m: w.Module, rules: place.RulesFor(w), known: fields(), off: w.Module.Edges.Preds.Offsets(), words: w.Module.Edges.Preds.Words()}
@@ -374,6 +377,10 @@ func (f *field) test(e *engine, t termNode) (func(i uint32) bool, error) {
 			}
 		}
 		list = append(list, []byte(v))
+		// A value of StableHLO, as lists print it.
+		if name, ok := strings.CutPrefix(v, "%"); ok && name != "" {
+			list = append(list, []byte(name))
+		}
 		// A long name that a table cut; see components.Named.
 		if end, cut := strings.CutPrefix(v, "…"); cut && end != "" {
 			ends = append(ends, []byte(end))

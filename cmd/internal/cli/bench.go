@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -473,10 +474,10 @@ func (f *benchFlags) print(out io.Writer, o *trial.Outcome, rec *record.Record) 
 	fmt.Fprintf(&b, " Inference time (ms): %.4g\n", num("inference_time_ms"))
 	fmt.Fprintf(&b, " Batch size: %d\n", o.Model.Batch)
 	b.WriteString(stars)
-	fmt.Fprintf(&b, " parameters %d, multiply-accumulates a sample %d\n", o.Params, o.MACs)
+	fmt.Fprintf(&b, " parameters %s, multiply-accumulates a sample %s\n", humanize.Comma(int64(o.Params)), humanize.Comma(int64(o.MACs)))
 	for i := range o.Phases {
 		p := &o.Phases[i]
-		fmt.Fprintf(&b, " %s: %s a run, %d runs a batch, %d operators, %d instructions\n", p.Name, nanos(p.NS), p.Runs, p.Operators, p.Instructions)
+		fmt.Fprintf(&b, " %s: %s a run, %s a batch, %s, %s\n", p.Name, nanos(p.NS), countOf(int(p.Runs), "run"), countOf(p.Operators, "operator"), countOf(p.Instructions, "instruction"))
 		if p.Plan == nil {
 			continue
 		}

@@ -302,7 +302,7 @@ func signed(t diff.Two) string {
 	d := t.B - t.A
 	sign := "+"
 	if d < 0 {
-		sign = "−"
+		sign = "-"
 	}
 	text := sign + nanos(uint64(math.Abs(d)+0.5))
 	if t.A != 0 {

@@ -91,7 +91,7 @@ latency, to the nanosecond.`,
 			r.Window = windowText(win)
 			if o.json {
 				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name,
-					Model: w.Config.Model, Loops: w.Config.Loops, Instructions: w.Module.Instr.Len(), Report: r, Notes: w.Module.Notes})
+					Model: w.Config.Model, Loops: w.Config.Loops, Instructions: w.Module.Instr.Len(), Report: r, Notes: append(slices.Clone(w.Module.Notes), modelNotes(w)...)})
 			}
 			switch {
 			case o.engine != "":

@@ -19,6 +19,9 @@ import (
 	"perfsim/systems/explain"
 )
 
+// mostNotes bounds the notes of the one screen.
+const mostNotes = 5
+
 // explainText prints reports for people.
 type explainText struct {
 	x     *explain.Analysis
@@ -97,7 +100,7 @@ func (t *explainText) screen(r *explain.Report) error {
 				worth = "≤ " + worth
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t%s\t\n", cut(c.Name, 56), bar(c.Share), 100*c.Share, text(c.NS), times, worth, where(c.Place))
+		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t%s\t\n", cut(c.Name, 56), bar(c.Share), 100*c.Share, text(c.NS), times, worth, t.where(c.Place))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -117,7 +120,7 @@ func (t *explainText) screen(r *explain.Report) error {
 			if l.NS == 0 {
 				continue // steps that take no time
 			}
-			fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(l.Source, 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
+			fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(source(t.x.World.Module, l.Source), 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -150,19 +153,38 @@ func (t *explainText) screen(r *explain.Report) error {
 		for _, l := range r.Lints {
 			at := ""
 			if l.Place.Instruction != "" {
-				at = " (" + where(l.Place) + ")"
+				at = " (" + t.where(l.Place) + ")"
 			}
 			fmt.Fprintf(t.out, "! %s%s\n", l.Text, at)
+		}
+	}
+	if notes := append(slices.Clone(t.x.World.Module.Notes), modelNotes(t.x.World)...); len(notes) > 0 {
+		fmt.Fprintln(t.out)
+		for k, n := range notes {
+			if k == mostNotes && len(notes) > k+1 {
+				fmt.Fprintf(t.out, "… and %d more notes (perfsim run prints all)\n", len(notes)-k)
+				break
+			}
+			fmt.Fprintf(t.out, "note: %s (%s)\n", n.Text, comma(uint64(n.Count)))
 		}
 	}
 	_, err := fmt.Fprintf(t.out, "\nMore: --engine NAME, --instruction NAME, --between T0,T1, --path, --antideps, --json; perfsim whatif tries changes.\n")
 	return err
 }
 
-func where(p explain.Place) string {
+// source is a place of the program as lists print it: a value of StableHLO
+// that has a number for a name has its sign in front.
+func source(m *components.Module, s string) string {
+	if m.Format == "stablehlo" && s != "" && '0' <= s[0] && s[0] <= '9' {
+		return "%" + s
+	}
+	return s
+}
+
+func (t *explainText) where(p explain.Place) string {
 	var parts []string
 	if p.Source != "" {
-		parts = append(parts, cut(p.Source, 40))
+		parts = append(parts, cut(source(t.x.World.Module, p.Source), 40))
 	}
 	if p.Instruction != "" {
 		parts = append(parts, "such as "+cut(p.Instruction, 32))
@@ -341,7 +363,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 			}
 			name := s.Opcode
 			if s.Source != "" {
-				name += " " + cut(s.Source, 36)
+				name += " " + cut(source(t.x.World.Module, s.Source), 36)
 			}
 			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, holder, s.Cause, comma(s.Count), timeText(s.NS), timeText(s.Longest), cut(s.Example, 32))
 		}
@@ -413,7 +435,7 @@ func (t *explainText) path(r *explain.Report) error {
 					gap = nanos(delay)
 				}
 				fmt.Fprintf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
-					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, gap, cut(m.InstrName(s.Instr), 32), cut(m.Symbols.String(attribute.Where(m, s.Instr)), 40))
+					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, gap, cut(m.InstrName(s.Instr), 32), cut(source(m, m.Symbols.String(attribute.Where(m, s.Instr))), 40))
 			}
 		}
 		if p.Tail > 0 {

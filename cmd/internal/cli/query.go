@@ -170,7 +170,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 			slack = slackText(*row.Slack)
 		}
 		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, start(row.Start),
-			time(row.End-row.Start), row.Cause, slack, cut(row.Source, 40))
+			time(row.End-row.Start), row.Cause, slack, cut(source(r.Module(), row.Source), 40))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -215,8 +215,11 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 		what = "GAPS"
 	}
 	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
+	if len(groups) == 0 {
+		return nil
+	}
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s\tCOUNT\t%s\t\n", o.by, what)
+	fmt.Fprintf(tw, "%s\tCOUNT\t%s\t\n", strings.ToUpper(o.by), what)
 	var times []uint64
 	for k, g := range groups {
 		if k != o.limit {

@@ -205,26 +205,32 @@ type artifact struct {
 	Size int64  `json:"bytes"`
 }
 
-// runNotes are the module's notes, and one where the documented rules leave
-// transfers out: the prediction would look like a mistake without it.
+// runNotes are the notes of a run: of the module, of the model, and whether
+// anything was predicted.
 func runNotes(w *systems.World) []components.Note {
 	notes := slices.Clone(w.Module.Notes)
 	if len(w.Estimates) == 0 {
 		notes = append(notes, components.Note{Code: "not-predicted", Count: 1,
 			Text: "nothing was predicted: none of the passes that ran is perf_sim or perf_sim_at_end"})
 	}
+	return append(notes, modelNotes(&w.World)...)
+}
+
+// modelNotes has a note where the documented rules leave transfers out: the
+// prediction would look like a mistake without it.
+func modelNotes(w *components.World) []components.Note {
 	if w.Config.Model != cost.Reference {
-		return notes
+		return nil
 	}
 	n := 0
 	for _, f := range w.Module.Instr.Flags.Slice() {
 		n += int(f & components.FlagTrigger / components.FlagTrigger)
 	}
-	if n > 0 {
-		notes = append(notes, components.Note{Code: "trigger-start", Count: n,
-			Text: "DMA triggers: as documented, consumers wait for the trigger's start, not for the transfer; --model calibrated waits for the data"})
+	if n == 0 {
+		return nil
 	}
-	return notes
+	return []components.Note{{Code: "trigger-start", Count: n,
+		Text: "DMA triggers: as documented, consumers wait for the trigger's start, not for the transfer; --model calibrated waits for the data"}}
 }
 
 func newRunReport(input string, w *systems.World, read, total time.Duration) *runReport {
