@@ -1,6 +1,9 @@
 package birjson
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
+)
 
 // itemKind says what the text of an item is.
 type itemKind uint8
@@ -21,7 +24,7 @@ type item struct {
 	block  uint32
 	fn     int // row of the function
 	lo, hi int // text[lo:hi]
-	at     place
+	at     jsonscan.Place
 }
 
 // A batch is a run of items of one function, with what parsing made of them.
@@ -32,7 +35,7 @@ type batch struct {
 	view  *locationView // the function's locations, nil where they are not known yet
 
 	out parsed
-	err *posError // the first error; the items before it are in out
+	err *jsonscan.Error // the first error; the items before it are in out
 	// done is closed when the batch is parsed.
 	done chan struct{}
 	// settled is set in a batch that only marks a place in the order: it is
@@ -109,7 +112,7 @@ func (p *parsed) bytes(s span) []byte { return p.str[s.lo:s.hi] }
 // instr is one parsed instruction.
 type instr struct {
 	row, block uint32
-	at         place
+	at         jsonscan.Place
 
 	geometry
 	opcode  components.Opcode

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+
+	"perfsim/io/internal/jsonscan"
 )
 
 // isCBOR tells whether the input is CBOR: its first byte begins a map,
@@ -99,7 +101,7 @@ func (c *cborReader) Read(p []byte) (int, error) {
 }
 
 func (c *cborReader) fail(format string, args ...any) error {
-	return &posError{place{off: c.off}, fmt.Errorf(format, args...)}
+	return &jsonscan.Error{At: jsonscan.Place{Off: c.off}, Err: fmt.Errorf(format, args...)}
 }
 
 func (c *cborReader) byte() (byte, error) {

@@ -13,6 +13,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/internal/jsonscan"
 )
 
 // Prefixes of the keys of attributes that are not the module's own bag.
@@ -130,7 +131,7 @@ func (g *merger) functions(p *splitter) (map[string]int, error) {
 			f.name = fmt.Sprintf("function%d", i)
 		}
 		if _, ok := names[f.name]; ok {
-			return nil, &posError{f.at, fmt.Errorf("two functions are called %s", clip(f.name))}
+			return nil, &jsonscan.Error{At: f.at, Err: fmt.Errorf("two functions are called %s", clip(f.name))}
 		}
 		names[f.name] = i
 		sym, err := g.in.intern([]byte(f.name))

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // Bounds of addresses and sizes: far above any device, far below overflow.
@@ -18,7 +19,7 @@ const (
 
 // alloc is one parsed allocation: a logical tensor or a register.
 type alloc struct {
-	at   place
+	at   jsonscan.Place
 	name span
 	kind uint8
 	locs rng
@@ -39,7 +40,7 @@ type location struct {
 type aliasPair struct {
 	loc  uint32
 	name span
-	at   place
+	at   jsonscan.Place
 }
 
 // The names of TensorKind in the order of their ordinals (spec §1.3).

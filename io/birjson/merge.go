@@ -9,6 +9,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/internal/jsonscan"
 )
 
 // merger puts parsed batches into the module, in input order. It alone
@@ -69,7 +70,7 @@ type pendingDep struct {
 	carried  bool
 	distance int32
 	name     []byte
-	at       place
+	at       jsonscan.Place
 }
 
 type otherEdge struct {
@@ -87,7 +88,7 @@ type latePlace struct {
 	owner      []byte
 	offset     int64
 	overridden bool
-	at         place
+	at         jsonscan.Place
 }
 
 type trigger struct {
@@ -108,7 +109,7 @@ type dmaEntry struct {
 type aliasRef struct {
 	loc  uint32 // row of the location table
 	name []byte
-	at   place
+	at   jsonscan.Place
 }
 
 func newMerger(m *components.Module) *merger {
@@ -152,10 +153,10 @@ func (g *merger) merge(b *batch) error {
 			ni++
 		}
 		if err != nil {
-			if _, ok := errors.AsType[*posError](err); ok {
+			if _, ok := errors.AsType[*jsonscan.Error](err); ok {
 				return err
 			}
-			return &posError{it.at, err}
+			return &jsonscan.Error{At: it.at, Err: err}
 		}
 	}
 	for _, u := range o.unread {
@@ -227,7 +228,7 @@ func (g *merger) end() error {
 		p := &g.pending[i]
 		to, ok := g.lookup(p.name, hashName(p.name))
 		if !ok {
-			return &posError{p.at, fmt.Errorf("instruction %s depends on %q, which is not in the function",
+			return &jsonscan.Error{At: p.at, Err: fmt.Errorf("instruction %s depends on %q, which is not in the function",
 				g.m.InstrName(components.InstrID(p.from)), clip(string(p.name)))}
 		}
 		if p.carried {

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // worker parses batches. Every goroutine has its own.
@@ -43,9 +44,9 @@ func (w *worker) parse(b *batch) {
 	for i := range b.items {
 		it := &b.items[i]
 		if err := w.item(it); err != nil {
-			b.err, _ = errors.AsType[*posError](err)
+			b.err, _ = errors.AsType[*jsonscan.Error](err)
 			if b.err == nil {
-				b.err = &posError{it.at, err}
+				b.err = &jsonscan.Error{At: it.at, Err: err}
 			}
 			b.items = b.items[:i]
 			return
@@ -115,16 +116,16 @@ func (w *worker) syntax(it *item, raw []byte, err error) error {
 	}
 	n := max(int(se.Offset)-1, 0)
 	at := it.at
-	at.off += int64(n)
-	if at.line > 0 {
-		if nl := bytes.Count(raw[:n], newline); nl > 0 {
-			at.line += nl
-			at.col = n - bytes.LastIndexByte(raw[:n], '\n')
+	at.Off += int64(n)
+	if at.Line > 0 {
+		if nl := bytes.Count(raw[:n], []byte{'\n'}); nl > 0 {
+			at.Line += nl
+			at.Col = n - bytes.LastIndexByte(raw[:n], '\n')
 		} else {
-			at.col += n
+			at.Col += n
 		}
 	}
-	return &posError{at, fmt.Errorf("malformed JSON: %w", strict)}
+	return &jsonscan.Error{At: at, Err: fmt.Errorf("malformed JSON: %w", strict)}
 }
 
 // instruction parses one instruction.

@@ -14,6 +14,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/format"
+	"perfsim/io/internal/jsonscan"
 )
 
 // Importer is the format as the list of formats knows it.
@@ -61,13 +62,11 @@ func Read(ctx context.Context, src *format.Source, opt format.Options) (*compone
 		binary = newCBORReader(src)
 		in = binary
 	}
-	s := newScanner(in, opt.Progress)
+	s := jsonscan.New(in, limits, opt.Progress)
 	if binary != nil {
-		s.binary = binary
-	} else if mark > 0 {
-		for s.end < mark && s.fill() {
-		}
-		s.pos = mark
+		s.Bytes = binary.origin
+	} else {
+		s.Discard(mark)
 	}
 	ratio := int64(1)
 	if src.Packed != "" {
@@ -97,8 +96,8 @@ func Read(ctx context.Context, src *format.Source, opt format.Options) (*compone
 		if cause := ctx.Err(); cause != nil {
 			return nil, cause
 		}
-		if pe, ok := errors.AsType[*posError](err); ok {
-			return nil, pe.text(src.Name)
+		if pe, ok := errors.AsType[*jsonscan.Error](err); ok {
+			return nil, pe.In(src.Name)
 		}
 		return nil, fmt.Errorf("%s: %w", src.Name, err)
 	}

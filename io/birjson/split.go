@@ -6,6 +6,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/internal/jsonscan"
 )
 
 // blockInfo and functionInfo are what the splitter knows of a block and a
@@ -28,13 +29,13 @@ type functionInfo struct {
 	runs       uint64 // given, 0 for not
 	attributes string
 	origin     string
-	at         place
+	at         jsonscan.Place
 	blocks     int // so far, for default names
 }
 
 // splitter cuts the input into items and sends them to the pipeline.
 type splitter struct {
-	s    *scanner
+	s    *jsonscan.Scanner
 	pipe *pipeline
 	cur  *batch
 
@@ -64,20 +65,20 @@ type queueInfo struct {
 // document reads the whole input.
 func (p *splitter) document() error {
 	s := p.s
-	if s.peek() == 0 && s.pos >= s.end {
-		if s.rerr != nil {
-			return s.ended("the document")
+	if s.Peek() == 0 && s.Ended() {
+		if s.Err() != nil {
+			return s.Cut("the document")
 		}
-		return s.fail(s.pos, "the input is empty")
+		return s.Fail("the input is empty")
 	}
-	if err := s.members("the module", p.top1); err != nil {
+	if err := s.Members("the module", p.top1); err != nil {
 		return err
 	}
-	if c := s.peek(); s.pos < s.end {
-		return s.fail(s.pos, "something follows the module: %q", c)
+	if c := s.Peek(); !s.Ended() {
+		return s.Fail("something follows the module: %q", c)
 	}
-	if s.rerr != nil {
-		return s.ended("the document")
+	if s.Err() != nil {
+		return s.Cut("the document")
 	}
 	return p.flush()
 }
@@ -87,22 +88,22 @@ func (p *splitter) top1(key string) error {
 	s := p.s
 	switch key {
 	case "module": // the wrapper of bir_roundtrip
-		if s.peek() == '{' {
-			return s.members("the module", p.top1)
+		if s.Peek() == '{' {
+			return s.Members("the module", p.top1)
 		}
 		return p.raw(key)
 	case "functions", "nki_functions":
-		return s.elements(key, func() error { return p.function(key == "nki_functions") })
+		return s.Elements(key, func() error { return p.function(key == "nki_functions") })
 	case "queues":
-		return s.elements("the queues", p.queue)
+		return s.Elements("the queues", p.queue)
 	case "version":
-		at := s.at(s.pos)
+		at := s.Here()
 		v, err := p.integer("version")
 		if err != nil {
 			return err
 		}
 		if v != 1 && v != 2 {
-			return &posError{at, fmt.Errorf("version %d: check the version of bir json file - should be 1 (old) or 2 (new)", v)}
+			return &jsonscan.Error{At: at, Err: fmt.Errorf("version %d: check the version of bir json file - should be 1 (old) or 2 (new)", v)}
 		}
 		p.version = v
 		return nil
@@ -111,7 +112,7 @@ func (p *splitter) top1(key string) error {
 		p.name = raw
 		return err
 	case "perfsim":
-		raw, err := s.value("perfsim")
+		raw, err := s.Value("perfsim")
 		p.ours = append([]byte(nil), raw...)
 		return err
 	default:
@@ -121,7 +122,7 @@ func (p *splitter) top1(key string) error {
 
 // raw keeps a member of the module as it is.
 func (p *splitter) raw(key string) error {
-	raw, err := p.s.value(key)
+	raw, err := p.s.Value(key)
 	if err != nil {
 		return err
 	}
@@ -130,21 +131,21 @@ func (p *splitter) raw(key string) error {
 }
 
 func (p *splitter) integer(what string) (int64, error) {
-	at := p.s.at(p.s.pos)
-	raw, err := p.s.value(what)
+	at := p.s.Here()
+	raw, err := p.s.Value(what)
 	if err != nil {
 		return 0, err
 	}
 	v, err := parseInt(string(raw))
 	if err != nil {
-		return 0, &posError{at, fmt.Errorf("%s: %w", what, err)}
+		return 0, &jsonscan.Error{At: at, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 	return v, nil
 }
 
 // text takes a string; anything else gives "".
 func (p *splitter) text(what string) (string, error) {
-	raw, err := p.s.value(what)
+	raw, err := p.s.Value(what)
 	if err != nil {
 		return "", err
 	}
@@ -154,14 +155,14 @@ func (p *splitter) text(what string) (string, error) {
 // function reads one function.
 func (p *splitter) function(nki bool) error {
 	s := p.s
-	s.peek()
-	f := &functionInfo{nki: nki, firstBlock: len(p.blocks), firstRow: p.rows, at: s.at(s.pos)}
+	s.Peek()
+	f := &functionInfo{nki: nki, firstBlock: len(p.blocks), firstRow: p.rows, at: s.Here()}
 	p.functions = append(p.functions, f)
 	p.fn = len(p.functions) - 1
 	if err := p.event(itemFunction); err != nil {
 		return err
 	}
-	err := s.members("a function", func(key string) error {
+	err := s.Members("a function", func(key string) error {
 		switch key {
 		case "name":
 			name, err := p.text("the name of a function")
@@ -171,24 +172,24 @@ func (p *splitter) function(nki bool) error {
 			if err := p.pipe.settle(p); err != nil {
 				return err
 			}
-			return s.elements("the allocations", func() error { return p.plain(itemAlloc, "an allocation") })
+			return s.Elements("the allocations", func() error { return p.plain(itemAlloc, "an allocation") })
 		case "blocks":
 			if err := p.pipe.settle(p); err != nil {
 				return err
 			}
-			return s.elements("the blocks of a function", func() error { return p.block(0) })
+			return s.Elements("the blocks of a function", func() error { return p.block(0) })
 		case "attributes":
-			raw, err := s.value(key)
+			raw, err := s.Value(key)
 			f.attributes = string(raw)
 			return err
 		case "origin":
-			raw, err := s.value(key)
+			raw, err := s.Value(key)
 			f.origin = string(raw)
 			return err
 		case "perfsim":
-			return s.members("perfsim", func(key string) error {
+			return s.Members("perfsim", func(key string) error {
 				if key != "runs" {
-					return s.skip(key)
+					return s.Skip(key)
 				}
 				v, err := p.integer("runs")
 				if err == nil && v > 0 {
@@ -198,7 +199,7 @@ func (p *splitter) function(nki bool) error {
 			})
 		default:
 			p.unread["key of a function: "+clip(key)]++
-			return s.skip(key)
+			return s.Skip(key)
 		}
 	})
 	if err != nil {
@@ -217,7 +218,7 @@ func (p *splitter) block(parent uint32) error {
 	f.blocks++
 	id := len(p.blocks)
 	p.blocks = append(p.blocks, blockInfo{name: fmt.Sprintf("Block%d", f.blocks), function: p.fn, parent: parent, first: p.rows})
-	err := s.members("a block", func(key string) error {
+	err := s.Members("a block", func(key string) error {
 		switch key {
 		case "name":
 			name, err := p.text("the name of a block")
@@ -226,10 +227,10 @@ func (p *splitter) block(parent uint32) error {
 			}
 			return err
 		case "instructions":
-			return s.elements("the instructions of a block", func() error { return p.instruction(uint32(id)) })
+			return s.Elements("the instructions of a block", func() error { return p.instruction(uint32(id)) })
 		default:
 			p.unread["key of a block: "+clip(key)]++
-			return s.skip(key)
+			return s.Skip(key)
 		}
 	})
 	p.blocks[id].end = p.rows
@@ -239,25 +240,22 @@ func (p *splitter) block(parent uint32) error {
 // instruction reads one instruction and, where it holds blocks, those.
 func (p *splitter) instruction(block uint32) error {
 	s := p.s
-	if c := s.peek(); c != '{' {
-		if s.pos >= s.end {
-			return s.ended("the instructions of a block")
+	if c := s.Peek(); c != '{' {
+		if s.Ended() {
+			return s.Cut("the instructions of a block")
 		}
-		return s.fail(s.pos, "an instruction is an object, not something that starts with %q", c)
+		return s.Fail("an instruction is an object, not something that starts with %q", c)
 	}
 	row := p.rows
-	at := s.at(s.pos)
+	at := s.Here()
 	if p.rows++; p.rows >= ecs.MaxRows {
-		return &posError{at, fmt.Errorf("more than %d instructions", ecs.MaxRows-1)}
+		return &jsonscan.Error{At: at, Err: fmt.Errorf("more than %d instructions", ecs.MaxRows-1)}
 	}
 	it := item{kind: itemInstr, row: row, block: block, fn: p.fn, at: at}
 	var head []byte
-	var v walk
+	var v jsonscan.Walk
 	for {
-		s.mark = s.pos
-		nested, err := s.walk(&v, true, "an instruction")
-		part := s.buf[s.mark:s.pos]
-		s.mark = -1
+		part, nested, err := s.Part(&v, "blocks", "an instruction")
 		if err != nil {
 			return err
 		}
@@ -266,19 +264,19 @@ func (p *splitter) instruction(block uint32) error {
 		}
 		head = append(head, part...)
 		if len(head) > maxElement {
-			return &posError{at, fmt.Errorf("an instruction is longer than %d bytes", maxElement)}
+			return &jsonscan.Error{At: at, Err: fmt.Errorf("an instruction is longer than %d bytes", maxElement)}
 		}
 		if !nested {
 			return p.add(it, head)
 		}
-		if s.peek() != '[' {
+		if s.Peek() != '[' {
 			continue
 		}
 		if p.loops++; p.loops > maxLoops {
-			return s.fail(s.pos, "loops are nested more than %d levels deep", maxLoops)
+			return s.Fail("loops are nested more than %d levels deep", maxLoops)
 		}
 		it.holds = true
-		if err := s.elements("the blocks of a loop", func() error { return p.block(row + 1) }); err != nil {
+		if err := s.Elements("the blocks of a loop", func() error { return p.block(row + 1) }); err != nil {
 			return err
 		}
 		p.loops--
@@ -288,9 +286,9 @@ func (p *splitter) instruction(block uint32) error {
 
 // plain reads an element that is parsed whole.
 func (p *splitter) plain(kind itemKind, what string) error {
-	p.s.peek()
-	at := p.s.at(p.s.pos)
-	raw, err := p.s.value(what)
+	p.s.Peek()
+	at := p.s.Here()
+	raw, err := p.s.Value(what)
 	if err != nil {
 		return err
 	}
@@ -305,26 +303,26 @@ func (p *splitter) queue() error {
 	if len(p.queues) > 0 {
 		n = p.queues[len(p.queues)-1].blocks
 	}
-	err := s.members("a queue", func(key string) error {
+	err := s.Members("a queue", func(key string) error {
 		switch key {
 		case "name":
 			name, err := p.text("the name of a queue")
 			q.name = name
 			return err
 		case "blocks":
-			return s.elements("the blocks of a queue", func() error {
-				return s.members("a block of a queue", func(key string) error {
+			return s.Elements("the blocks of a queue", func() error {
+				return s.Members("a block of a queue", func(key string) error {
 					if key != "instructions" {
-						return s.skip(key)
+						return s.Skip(key)
 					}
-					return s.elements("the DMA blocks of a queue", func() error {
+					return s.Elements("the DMA blocks of a queue", func() error {
 						n++
 						return p.plain(itemDMABlock, "a DMA block")
 					})
 				})
 			})
 		default:
-			return s.skip(key)
+			return s.Skip(key)
 		}
 	})
 	q.blocks = n
