@@ -34,24 +34,24 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "bad: byte 0: the input ends inside the file"},
 		{"white space", " \n ", "bad: byte 3: the input ends inside the file"},
-		{"a list", "[]", `bad: byte 0: '[' where '{' should be`},
+		{"a list", "[]", `bad: byte 0: the file: expected '{', found '['`},
 		{"no sections", "{}", `bad: no instructions: section "instruction" is missing or empty`},
 		{"no instructions", `{"instruction":[],"dma":[]}`, `bad: no instructions`},
-		{"cut in a string", good[:20], "bad: byte 20: the input ends inside a string"},
+		{"cut in a string", good[:20], "bad: byte 20: the input ends inside an element (in a string)"},
 		{"cut behind an element", good[:137], "bad: byte 137: the input ends inside"},
-		{"cut at the end", good[:len(good)-1], "the input ends inside the top-level object"},
-		{"cut in a key", `{"instr`, "bad: byte 7: the input ends inside a string"},
-		{"cut behind a key", `{"instruction"`, "bad: byte 14: the input ends inside an object"},
+		{"cut at the end", good[:len(good)-1], "the input ends inside the file"},
+		{"cut in a key", `{"instr`, "bad: byte 7: the input ends inside a key (in a string)"},
+		{"cut behind a key", `{"instruction"`, "bad: byte 14: the input ends inside the file"},
 		{"more behind it", good + "x", "'x' after the end of the object"},
 		{"section of another type", `{"instruction":{}}`, "bad: byte 15: section instruction is not a list"},
 		{"element of another type", `{"instruction":[5]}`, "bad: byte 16: instruction 0: a number where an object should be"},
-		{"missing comma", `{"dma":[{} {}]}`, `bad: byte 11: '{' where ',' or ']' should be, in section dma`},
-		{"missing value", `{"dma":[,]}`, `bad: byte 8: ',' where a value should be`},
-		{"wrong bracket", `{"dma":[{"a":[}]}`, `bad: byte 14: '}' closes what it did not open`},
-		{"wrong bracket in a skipped section", `{"other":[{"a":[}]}`, `bad: byte 16: '}' closes what it did not open`},
+		{"missing comma", `{"dma":[{} {}]}`, `bad: byte 11: section dma: expected ',' or ']', found '{'`},
+		{"missing value", `{"dma":[,]}`, `bad: byte 8: an element: expected a value, found ','`},
+		{"wrong bracket", `{"dma":[{"a":[}]}`, `bad: byte 14: an element: '}' closes nothing that is open`},
+		{"wrong bracket in a skipped section", `{"other":[{"a":[}]}`, `bad: byte 16: an element: '}' closes nothing that is open`},
 		{"bad element", `{"instruction":[{"opcode" "NOP"}]}`, "bad: byte 16: instruction 0: cannot parse JSON"},
-		{"deep nesting", `{"instruction":[` + strings.Repeat(`{"a":[`, 100000), "nested deeper than 128 levels"},
-		{"deep nesting, skipped", `{"x":` + strings.Repeat(`[`, 100000), "nested deeper than 128 levels"},
+		{"deep nesting", `{"instruction":[` + strings.Repeat(`{"a":[`, 100000), "an element: nested more than 128 levels deep"},
+		{"deep nesting, skipped", `{"x":` + strings.Repeat(`[`, 100000), "an element: nested more than 128 levels deep"},
 		{"no opcode", `{"instruction":[{"pc":1}]}`, "bad: byte 16: instruction 0: no opcode"},
 		{"negative time", instr(`"timestamp":-5`), "bad: byte 16: instruction 0: timestamp is negative (-5)"},
 		{"negative duration", instr(`"duration":-1`), "duration is negative (-1)"},
@@ -86,9 +86,9 @@ func TestBadInput(t *testing.T) {
 		{"long operand", instr(`"operands":"` + strings.Repeat("é", 3000) + `=fp32@0x10[1][1000000000000000000]"`), "operands: é"},
 		{"long names", `{"instruction":[{"opcode":"` + strings.Repeat(`A\n`, 500) + `","id":7,"bir_instruction_name":"` + strings.Repeat("\\u0001", 500) + `"},{"opcode":"B","id":7}]}`,
 			"instruction B has the id 7 of instruction A A A "},
-		{"key", `{5:[]}`, `bad: byte 1: '5' where a key should be`},
-		{"absurd key", `{"` + strings.Repeat("k", 5000) + `":[]}`, "a key of 5002 bytes"},
-		{"zero byte", "{\"a\":\x00}", "a zero byte where a value should be"},
+		{"key", `{5:[]}`, `bad: byte 1: the file: expected a key, found '5'`},
+		{"absurd key", `{"` + strings.Repeat("k", 5000) + `":[]}`, "bad: byte 5004: behind a key of 5000 bytes"},
+		{"zero byte", "{\"a\":\x00}", `expected a value, found '\x00'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var first string
@@ -182,7 +182,7 @@ func TestReadError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Importer.Module(context.Background(), src, format.Options{Jobs: 1}); err == nil || err.Error() != "standard input: byte 100: disk on fire" {
+		if _, err := Importer.Module(context.Background(), src, format.Options{Jobs: 1}); err == nil || err.Error() != "standard input: byte 100: the input cannot be read on: disk on fire" {
 			t.Errorf("%v", err)
 		}
 	}

@@ -171,7 +171,7 @@ func (w *worker) parse(c *chunk) {
 	for i, hi := range c.ends {
 		w.index = c.first + i
 		if err := w.element(c, c.buf[lo:hi], c.offs[i]); err != nil {
-			c.err = &posError{c.offs[i], fmt.Errorf("%s %d: %w", c.name, w.index, err)}
+			c.err = errorAt(c.offs[i], "%s %d: %w", c.name, w.index, err)
 			return
 		}
 		lo = hi

@@ -22,27 +22,27 @@ var Importer = format.Importer{
 // sniff looks for a top-level key of the export whose value is a list. Keys
 // that other formats may have too must show a second sign.
 func sniff(head []byte) bool {
-	s := newScanner(bytes.NewReader(head), "")
-	if s.expect('{', "") != nil {
+	s := newScanner(bytes.NewReader(head))
+	if s.Expect('{', "") != nil {
 		return false
 	}
 	for range 64 {
-		key, err := s.key()
-		if err != nil || s.next() != '[' {
+		key, err := s.Key("")
+		if err != nil || s.Peek() != '[' {
 			return false
 		}
 		_, read := sections[key]
 		if !read && !derived[key] {
 			return false
 		}
-		rest := head[min(int(s.offset()), len(head)):]
+		rest := head[min(int(s.Offset()), len(head)):]
 		if sign, ambiguous := signs[key]; !ambiguous || slices.ContainsFunc(sign, func(t string) bool { return bytes.Contains(rest, []byte(t)) }) {
 			return true
 		}
-		if _, err := s.value(nil, false); err != nil {
+		if s.Skip("") != nil {
 			return false
 		}
-		if more, err := s.separator('}', ""); err != nil || !more {
+		if more, err := s.More('}', ""); err != nil || !more {
 			return false
 		}
 	}

@@ -2,10 +2,12 @@ package neuronprofile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"perfsim/io/format"
+	"perfsim/io/internal/jsonscan"
 )
 
 // chunkBytes is about how much text a worker gets at once.
@@ -35,7 +37,7 @@ type skipped struct {
 // read splits the input, has jobs workers parse the pieces and commits them
 // in the order of the input, so that the result does not depend on jobs.
 func read(ctx context.Context, src *format.Source, jobs int, commit func(*chunk) error) ([]skipped, error) {
-	sp := &splitter{scan: newScanner(src, src.Name)}
+	sp := &splitter{scan: newScanner(src)}
 	if jobs == 1 {
 		return readAlone(ctx, sp, commit)
 	}
@@ -131,7 +133,7 @@ func (c *chunk) reset() {
 
 // splitter cuts the input into chunks.
 type splitter struct {
-	scan    *scanner
+	scan    *jsonscan.Scanner
 	get     func() *chunk
 	put     func(*chunk) error
 	skipped []skipped
@@ -146,116 +148,81 @@ const maxSections = 1000
 func (sp *splitter) file() error {
 	s := sp.scan
 	sp.counts = map[string]int{}
-	if err := s.expect('{', "the file, which is one JSON object"); err != nil {
+	if err := s.Members("the file", sp.section); err != nil {
 		return err
 	}
-	if s.next() == '}' {
-		s.pos++
-		return sp.tail()
+	if c := s.Peek(); !s.Ended() {
+		return s.Fail("%q after the end of the object", c)
 	}
-	for more := true; more; {
-		key, err := s.key()
-		if err != nil {
-			return err
-		}
-		if err := sp.section(key); err != nil {
-			return err
-		}
-		if more, err = s.separator('}', "the top-level object"); err != nil {
-			return err
-		}
+	if s.Err() != nil {
+		return s.Cut("the file")
 	}
-	return sp.tail()
-}
-
-// tail checks that nothing but white space follows.
-func (sp *splitter) tail() error {
-	s := sp.scan
-	if c := s.next(); c != 0 || s.pos < len(s.buf) {
-		return errorAt(s.offset(), "%q after the end of the object", c)
-	}
-	return s.err
+	return nil
 }
 
 // section takes the value of one top-level key.
 func (sp *splitter) section(key string) error {
 	s := sp.scan
+	if len(key) > maxKey {
+		return s.Fail("behind a key of %d bytes", len(key))
+	}
 	about := sections[key]
-	if s.next() != '[' || about.sec == secNone {
-		if about.sec != secNone {
-			return errorAt(s.offset(), "section %s is not a list", key)
-		}
+	list := s.Peek() == '['
+	if about.sec == secNone {
 		n := 1
-		if s.next() == '[' {
-			var err error
-			if n, err = sp.skipList(); err != nil {
-				return err
-			}
-		} else if _, err := s.value(nil, false); err != nil {
-			return err
+		skip := func() error { n++; return s.Skip("an element") }
+		var err error
+		if list {
+			n = 0
+			err = s.Elements("section "+cut(key, 100), skip)
+		} else {
+			err = s.Skip("section " + cut(key, 100))
 		}
-		if len(sp.skipped) < maxSections {
+		if err == nil && len(sp.skipped) < maxSections {
 			sp.skipped = append(sp.skipped, skipped{cut(key, 100), n})
 		}
-		return nil
+		return err
 	}
-	s.pos++
-	if s.next() == ']' {
-		s.pos++
-		return nil
+	if !list && !s.Ended() {
+		return s.Fail("section %s is not a list", key)
 	}
-	where := "section " + key
 	var c *chunk
-	for more := true; more; {
+	err := s.Elements("section "+key, func() error {
 		if c == nil {
 			c = sp.get()
 			c.sec, c.name, c.prefix, c.first = about.sec, key, about.prefix, sp.counts[key]
 		}
-		s.next()
-		c.offs = append(c.offs, s.offset())
-		var err error
-		if c.buf, err = s.value(c.buf, true); err == nil {
-			c.ends = append(c.ends, len(c.buf))
-			sp.counts[key]++
-			more, err = s.separator(']', where)
-		}
+		s.Peek()
+		at := s.Offset()
+		text, err := s.Value("an element")
 		if err != nil {
-			// What was complete is parsed first: an error in it comes earlier
-			// in the file.
-			c.offs = c.offs[:len(c.ends)]
-			if perr := sp.put(c); perr != nil {
-				return perr
-			}
 			return err
 		}
-		if len(c.buf) >= chunkBytes || !more {
-			if err := sp.put(c); err != nil {
-				return err
-			}
-			c = nil
+		c.buf = append(c.buf, text...)
+		c.offs, c.ends = append(c.offs, at), append(c.ends, len(c.buf))
+		sp.counts[key]++
+		if len(c.buf) < chunkBytes {
+			return nil
 		}
+		full := c
+		c = nil
+		return sp.put(full)
+	})
+	if c == nil || len(c.ends) == 0 {
+		return err
 	}
-	return nil
+	// What was complete is parsed where cutting failed too: an error in it comes
+	// earlier in the file.
+	if perr := sp.put(c); perr != nil {
+		return perr
+	}
+	return err
 }
 
-// skipList skips a list and returns the number of its elements.
-func (sp *splitter) skipList() (int, error) {
-	s := sp.scan
-	s.pos++
-	if s.next() == ']' {
-		s.pos++
-		return 0, nil
+// wrap names the file in an error, and the place where it has one.
+func wrap(src *format.Source, err error) error {
+	if at, ok := errors.AsType[*jsonscan.Error](err); ok {
+		return at.In(src.Name)
 	}
-	for n := 1; ; n++ {
-		if _, err := s.value(nil, false); err != nil {
-			return n, err
-		}
-		more, err := s.separator(']', "a list")
-		if err != nil || !more {
-			return n, err
-		}
-	}
+	return fmt.Errorf("%s: %w", src.Name, err)
 }
-
-// wrap names the file in an error.
-func wrap(src *format.Source, err error) error { return fmt.Errorf("%s: %w", src.Name, err) }

@@ -17,7 +17,7 @@ import (
 func split(r io.Reader) ([]string, error) {
 	var out []string
 	sp := &splitter{
-		scan: newScanner(r, ""),
+		scan: newScanner(r),
 		get:  func() *chunk { return &chunk{} },
 		put: func(c *chunk) error {
 			lo := 0
