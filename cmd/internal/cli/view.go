@@ -110,6 +110,9 @@ type viewer struct {
 	lanes []uint16 // lane of each row of the page
 	rowOf []int    // row of the page by lane, -1 for none
 	succs *successors
+
+	sections     int    // of the page
+	measuredFrom uint64 // first measured start of the block, ns
 }
 
 func newViewer(ctx context.Context, w *components.World, block int) (*viewer, error) {

@@ -74,6 +74,7 @@ func (v *viewer) dataset() *web.Dataset {
 		d.Facts = append(d.Facts, web.Fact{Name: "measured", Value: nanos(span)})
 		d.Sections = append(d.Sections, web.Section{Name: "measured", Span: span, Rows: rows})
 	}
+	v.sections = len(d.Sections)
 	return d
 }
 
@@ -100,6 +101,7 @@ func (v *viewer) measured() ([]web.Row, uint64) {
 	for i := v.first; i < v.end; i++ {
 		lo, hi = min(lo, start[i]), max(hi, start[i]+uint64(dur[i]))
 	}
+	v.measuredFrom = lo
 	for i := v.first; i < v.end; i++ {
 		if !v.loop(i) {
 			v.addEvent(rows, i, start[i]-lo, start[i]-lo+uint64(dur[i]), false)
@@ -177,8 +179,7 @@ func sortRow(r *web.Row) {
 // span returns the times of an event in a section, whole and uncut.
 func (v *viewer) span(section int, i uint32) (start, end uint64) {
 	if section == sectionMeasured {
-		lo := slices.Min(v.m.Instr.MeasuredStart.View(int(v.first), int(v.end)))
-		start = v.m.Instr.MeasuredStart.At(int(i)) - lo
+		start = v.m.Instr.MeasuredStart.At(int(i)) - v.measuredFrom
 		return start, start + uint64(v.m.Instr.MeasuredDur.At(int(i)))
 	}
 	return v.w.Events.Span(v.m, components.InstrID(i), components.Run(section))
@@ -213,6 +214,12 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 		fact("slack", nanos(v.slack[i]))
 		if v.crit[id] {
 			fact("critical path", "yes")
+		}
+	}
+	for other := range v.sections {
+		if other != section {
+			start, end := v.span(other, i)
+			d.Others = append(d.Others, web.Other{Section: other, Start: start, End: end})
 		}
 	}
 	fact("operands", v.m.Symbols.String(in.Text.Get(int(i))))

@@ -161,10 +161,31 @@ func state(t *testing.T, ctx context.Context) pageState {
 	return s
 }
 
+// twice is demo with a second run, folded, in which everything is 30 ns later.
+func twice(events int) *Dataset {
+	d := demo(events)
+	later := Section{Name: "run B", Span: d.Sections[0].Span + 30, Folded: true}
+	for _, r := range d.Sections[0].Rows {
+		o := Row{Name: r.Name, ID: r.ID, Kind: r.Kind}
+		for i := range r.Start {
+			o.Start, o.End = append(o.Start, r.Start[i]+30), append(o.End, r.End[i]+30)
+		}
+		later.Rows = append(later.Rows, o)
+	}
+	d.Sections = append(d.Sections, later)
+	one := d.Detail
+	d.Detail = func(section int, id uint32) (Detail, bool) {
+		e, ok := one(section, id)
+		e.Others = []Other{{Section: 1, Start: e.Start + 30, End: e.End + 30}}
+		return e, ok
+	}
+	return d
+}
+
 // A person opens the page, zooms with the keyboard, searches, selects and
 // follows a dependency. Run on the served page and on the page as one file.
 func TestBrowser(t *testing.T) {
-	srv := httptest.NewServer(Handler(demo(1000)))
+	srv := httptest.NewServer(Handler(twice(1000)))
 	t.Cleanup(srv.Close)
 	file := filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(file)
@@ -180,7 +201,7 @@ func TestBrowser(t *testing.T) {
 			s.Kind = append(s.Kind, 0)
 		}
 	}
-	if err := Report(f, demo(1000), s); err != nil {
+	if err := Report(f, twice(1000), s); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -201,6 +222,13 @@ func TestBrowser(t *testing.T) {
 			if title != "demo" {
 				t.Errorf("title %q", title)
 			}
+			var key string
+			run(text("detail", &key))
+			for _, want := range []string{"MATMUL", "COPY", "500 ×", "40.00 µs"} { // 500 events of 80 ns each
+				if !strings.Contains(key, want) {
+					t.Errorf("the key to the colours lacks %s:\n%s", want, key)
+				}
+			}
 			all := state(t, ctx)
 			if all.T1-all.T0 < 50030 {
 				t.Errorf("the page opens on %v to %v, not on everything", all.T0, all.T1)
@@ -220,7 +248,7 @@ func TestBrowser(t *testing.T) {
 				wait(`perfsim.state.sel && perfsim.state.sel.id === 501`))
 			var detail string
 			run(text("detail", &detail))
-			for _, want := range []string{"I-501", "I-500", "I-502", "kernel.py:7", "Flow"} {
+			for _, want := range []string{"I-501", "I-500", "I-502", "kernel.py:7", "Flow", "run B", "30 ns later"} {
 				if !strings.Contains(detail, want) {
 					t.Errorf("the details do not tell %s:\n%s", want, detail)
 				}

@@ -67,6 +67,13 @@ type Link struct {
 	Binds bool   `json:"binds"`
 }
 
+// Other is an event in another section.
+type Other struct {
+	Section int    `json:"section"`
+	Start   uint64 `json:"start"`
+	End     uint64 `json:"end"`
+}
+
 // Detail is what the page tells about an event.
 type Detail struct {
 	ID     uint32 `json:"id"`
@@ -78,6 +85,8 @@ type Detail struct {
 	Source string `json:"source,omitempty"` // file:line
 	Preds  []Link `json:"preds"`
 	Succs  []Link `json:"succs"`
+	// Others are the same event in the other sections.
+	Others []Other `json:"others,omitempty"`
 }
 
 // Hit is an event that a search found.

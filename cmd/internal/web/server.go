@@ -103,6 +103,15 @@ type meta struct {
 	Occurring []string      `json:"occurring"`
 	Events    int           `json:"events"`
 	Sections  []metaSection `json:"sections"`
+	// Work is what the first section is made of, by kind: the key to the colours.
+	Work []metaWork `json:"work"`
+}
+
+// metaWork is the events of a kind.
+type metaWork struct {
+	Kind   int    `json:"kind"`
+	Events int    `json:"events"`
+	Time   uint64 `json:"time"` // ns, as drawn
 }
 
 type metaSection struct {
@@ -126,7 +135,7 @@ type metaRow struct {
 const mapCells = 512
 
 func newMeta(d *Dataset) meta {
-	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Occurring: occurring(d), Events: d.events()}
+	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Occurring: occurring(d), Events: d.events(), Work: work(d)}
 	for _, s := range d.Sections {
 		ms := metaSection{Name: s.Name, Span: s.Span, Folded: s.Folded, Rows: []metaRow{}}
 		for i := range s.Rows {
@@ -144,6 +153,35 @@ func newMeta(d *Dataset) meta {
 		m.Sections = append(m.Sections, ms)
 	}
 	return m
+}
+
+// mostWork bounds the key to the colours.
+const mostWork = 40
+
+// work sums the events of the first section by kind, work before what is drawn
+// pale, the longest first.
+func work(d *Dataset) []metaWork {
+	all := make([]metaWork, len(d.Kinds))
+	for k := range all {
+		all[k].Kind = k
+	}
+	if len(d.Sections) > 0 {
+		for _, r := range d.Sections[0].Rows {
+			for i, k := range r.Kind {
+				all[k].Events++
+				all[k].Time += r.End[i] - r.Start[i]
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(w metaWork) bool { return w.Events == 0 })
+	quiet := func(w metaWork) int {
+		if w.Kind < len(d.Quiet) && d.Quiet[w.Kind] {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b metaWork) int { return cmp.Or(cmp.Compare(quiet(a), quiet(b)), cmp.Compare(b.Time, a.Time)) })
+	return all[:min(len(all), mostWork)]
 }
 
 // occurring returns the causes that some event of the dataset has.

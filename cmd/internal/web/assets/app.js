@@ -5,7 +5,7 @@
 (() => {
 const $ = id => document.getElementById(id);
 const NONE = 0xffffffff;
-const LABEL = 132, ROW = 22, GAP = 10, HEAD = 20, AXIS = 20;
+const LABEL = 150, ROW = 22, GAP = 10, HEAD = 20, AXIS = 20;
 
 // Colours that people with any kind of colour vision can tell apart (after
 // Okabe and Ito); a kind's colour follows from its number.
@@ -120,6 +120,11 @@ class Local {
       const l = link(c, m.edgeKinds[kind]);
       if (l) { l.gap = l.start - e.end; e.succs.push(l); }
     }
+    e.others = [];
+    this.where.forEach((at, o) => {
+      const w = o !== s && at.get(id), r = w && m.sections[o].rows[w[0]];
+      if (w) e.others.push({section: o, start: r.t0[w[1]], end: r.t1[w[1]]});
+    });
     return e;
   }
   async search(q) {
@@ -370,13 +375,26 @@ function drawLinks(rows) {
   g.strokeStyle = colors.fg;
   g.lineWidth = 2;
   g.strokeRect(a - 1, own.y + 2, b - a + 2, ROW - 4);
+  // The same event in the other runs shown.
+  g.setLineDash([3, 2]);
+  for (const o of sel.others || []) {
+    const q = pos(o.section, sel.row), c = x(o.start), d = x(o.end);
+    if (q && d > LABEL) g.strokeRect(c - 1, q.y + 2, Math.max(d - c, 2) + 2, ROW - 4);
+  }
+  g.setLineDash([]);
   const curve = (x0, y0, x1, y1, kind, binds) => {
+    let lift = 0;
+    if (y0 === y1) { // on its own lane, over the boxes and not through their names
+      y0 -= ROW / 2 - 4;
+      y1 = y0;
+      lift = 12;
+    }
     g.strokeStyle = CAUSES[kind.toLowerCase()] || colors.soft;
     g.lineWidth = binds ? 2.5 : 1.2;
     g.beginPath();
     g.moveTo(x0, y0);
     const m = Math.max(12, Math.abs(x1 - x0) / 2);
-    g.bezierCurveTo(x0 + m, y0, x1 - m, y1, x1, y1);
+    g.bezierCurveTo(x0 + m, y0 - lift, x1 - m, y1 - lift, x1, y1);
     g.stroke();
   };
   for (const p of sel.preds) {
@@ -393,6 +411,16 @@ function drawLinks(rows) {
 function step(width) {
   const raw = width / 8, p = Math.pow(10, Math.floor(Math.log10(raw)));
   return [1, 2, 5, 10].map(m => m * p).find(m => m >= raw) || 10 * p;
+}
+
+// tick is a label of the axis: the unit that suits the largest time shown, with
+// the digits in which neighbours differ.
+function tick(t) {
+  const st = step(T1 - T0), most = Math.max(Math.abs(T0), Math.abs(T1), st);
+  const [unit, name] = most < 1e3 ? [1, 'ns'] : most < 1e6 ? [1e3, 'µs'] : most < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  const digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(st / unit) + 1e-9)));
+  const v = (t / unit).toFixed(digits);
+  return (v.replace(/^-(0(\.0*)?)$/, '$1')) + ' ' + name;
 }
 
 function ticks(each) {
@@ -413,7 +441,10 @@ function axis(w) {
   g.fillStyle = colors.bg;
   g.fillRect(0, 0, w, AXIS);
   g.fillStyle = colors.soft;
-  ticks((t, px) => g.fillText(time(t), px + 3, AXIS / 2));
+  ticks((t, px) => {
+    const s = tick(t);
+    if (px + 3 + g.measureText(s).width <= w) g.fillText(s, px + 3, AXIS / 2);
+  });
 }
 
 // overview is the picture of the whole time, drawn again only when it changes:
@@ -562,7 +593,7 @@ async function select(s, id, move) {
 
 function deselect() {
   sel = null;
-  $('detail').innerHTML = '<p class="hint">Click an event. W A S D move, / searches, ? lists the keys.</p>';
+  key();
   link();
   redraw();
 }
@@ -574,6 +605,28 @@ function text(tag, s, cls) {
   return e;
 }
 
+// key is what stands below the lanes while no event is selected: the colours of
+// the opcodes, how many events of each there are and how long they take.
+function key() {
+  const box = $('detail');
+  box.textContent = '';
+  const more = meta.work && meta.work.length ? ' Below: colours, events and their time as drawn, where each ends at the next on its lane.' : '';
+  box.append(text('p', 'Click an event. W A S D move, / searches, ? lists the keys.' + more, 'hint'));
+  if (!meta.work || !meta.work.length) return;
+  const list = document.createElement('ul');
+  list.className = 'key';
+  list.setAttribute('aria-label', 'colours of ' + meta.sections[0].name);
+  for (const w of meta.work) {
+    const own = KINDS[meta.colors[w.kind] % KINDS.length];
+    const li = text('li', ''), i = document.createElement('i'), name = text('b', meta.kinds[w.kind]);
+    i.style.background = meta.quiet && meta.quiet[w.kind] ? tint(own, 5) : own;
+    name.title = meta.kinds[w.kind];
+    li.append(i, name, text('span', w.events.toLocaleString('en') + ' ×'), text('span', time(w.time)));
+    list.append(li);
+  }
+  box.append(list);
+}
+
 function detail(e) {
   const box = $('detail');
   box.textContent = '';
@@ -582,6 +635,11 @@ function detail(e) {
   add('event', e.name);
   add('lane', meta.sections[e.s].name + ' / ' + meta.sections[e.s].rows[e.row].name);
   add('time', time(e.start) + ' to ' + time(e.end) + ' (' + time(e.end - e.start) + ')');
+  for (const o of e.others || []) {
+    const late = e.start - o.start;
+    add(meta.sections[o.section].name, time(o.start) + ' to ' + time(o.end) + ' (' + time(o.end - o.start) + '), ' +
+      (late ? time(Math.abs(late)) + (late < 0 ? ' later' : ' earlier') : 'at the same time'));
+  }
   if (e.source) {
     const r = t.insertRow(), a = text('a', e.source);
     const m = e.source.match(/^(.*):(\d+)$/);
@@ -681,6 +739,7 @@ function theme(next) {
   const dark = next || (document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
   document.documentElement.dataset.theme = dark;
   readColors();
+  if (meta && !sel) key();
   redraw();
 }
 
@@ -833,6 +892,7 @@ async function start() {
   $('empty').hidden = meta.events > 0;
   buttons();
   listen();
+  key();
   fromLink();
   addEventListener('hashchange', fromLink);
   view.focus();
