@@ -176,7 +176,8 @@ func enter(r *components.Repeat, until, sum []uint64, count []int) *others {
 	for n, l := range r.Lanes {
 		at, from := l.Enter[components.RunA], min(l.Enter[components.RunA], l.Start[components.RunA])
 		if count[l.Lane] > 0 || until[l.Lane] > 0 {
-			from = min(until[l.Lane], from)
+			// Rows that take no time are behind until, and the lane is not free before them.
+			from = min(max(until[l.Lane], l.Before[components.RunA]), from)
 		}
 		if o.hidden[n] = at - from; o.hidden[n] > 0 {
 			// What is outstanding of before is so until the first iteration starts.
