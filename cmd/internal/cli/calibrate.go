@@ -89,6 +89,7 @@ with the calibrated constants of another, scaled by documented clocks and rates.
 		},
 	}
 	in.addReading(c)
+	in.measuredOnly = true
 	fl := c.Flags()
 	fl.StringVar(&in.machine, "machine", "", "machine whose description is fitted, by name or file; default: what the first input was made for, else trn2")
 	fl.StringVarP(&o.out, "output", "o", "", "write the machine description with the fitted constants to this file")

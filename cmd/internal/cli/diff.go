@@ -147,6 +147,9 @@ func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags,
 	if one && a.what == sideAuto && b.what == sideMeasured {
 		measuredA = false
 	}
+	if len(args) == 1 && !measuredA && !measuredB && b.machine == "" && b.model == "" {
+		return nil, nil, fmt.Errorf("%s has no measured times to compare the prediction with; name a second input, or another machine or model for B (--machine-b, --model-b)", args[0])
+	}
 	names := [2]string{shortName(args[0]), shortName(args[len(args)-1])}
 	if first, err = makeSide(ctx, in, m, measuredA, names[0], "", "", p); err != nil {
 		return nil, nil, err

@@ -155,7 +155,7 @@ func (o *explainFlags) window(args []string) (*attribute.Window, string, error) 
 	}
 	if o.between == "" {
 		if len(args) != 1 {
-			return nil, "", usagef("accepts 1 input, received %d", len(args))
+			return nil, "", usagef("%d inputs received; one is explained at a time", len(args))
 		}
 		return nil, args[0], nil
 	}
@@ -170,7 +170,7 @@ func (o *explainFlags) window(args []string) (*attribute.Window, string, error) 
 		to, args = args[0], args[1:]
 	}
 	if len(args) != 1 {
-		return nil, "", usagef("accepts 1 input, received %d", len(args))
+		return nil, "", usagef("%d inputs received; one is explained at a time", len(args))
 	}
 	a, err := parseNanos(from)
 	if err != nil {

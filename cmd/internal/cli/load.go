@@ -33,6 +33,8 @@ type inputFlags struct {
 	// skipOperands tells whether the command can do without the operands of a
 	// module that was first read from the given format; nil for no.
 	skipOperands func(format string) bool
+	// measuredOnly is set by commands that have no use for operator graphs.
+	measuredOnly bool
 	lowering     lowerFlags
 	// rebuildDeps is set by commands that run the dependency passes.
 	rebuildDeps bool
@@ -101,6 +103,9 @@ func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p 
 	}
 	p.start("reading", src.Size, true)
 	src.OnProgress(p.set)
+	if imp.Graph != nil && f.measuredOnly {
+		return nil, fmt.Errorf("%s: a graph (%s) has no measured times; measured profiles and traces of the compiler's simulator have", src.Name, imp.Name)
+	}
 	if imp.Graph != nil {
 		graphs, err := imp.Graph(ctx, src, format.Options{Jobs: f.jobs})
 		p.finish()

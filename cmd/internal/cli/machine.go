@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -75,6 +76,9 @@ OURS was chosen by this project where nothing is published.`,
 				return showGrid(c, g, args[0], asJSON, assumptions)
 			}
 			m, err := machine.Load(args[0])
+			if _, none := os.Stat(args[0]); err != nil && none != nil && !strings.ContainsAny(args[0], "/.") {
+				return fmt.Errorf("machine %q is neither known (%s) nor a file", args[0], strings.Join(append(machine.Names(), grid.Names()...), ", "))
+			}
 			if err != nil {
 				return err
 			}

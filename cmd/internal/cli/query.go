@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -134,8 +135,6 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if r.Domain == query.Edges {
 		fmt.Fprintln(tw, "KIND\tFROM\t\t\tTO\t\t\tGAP\t\t")
-	} else {
-		fmt.Fprintln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\tHELD BY\tSLACK\tSOURCE\t")
 	}
 	var rows []query.Row
 	var starts, times, slacks []uint64
@@ -153,7 +152,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 				cut(row.Name, 32), row.Lane, row.Opcode, gap, mark)
 			return err
 		}
-		// Columns of times are laid out when all rows are known.
+		// Instructions are laid out when all are known: their times share units.
 		rows, starts, times = append(rows, *row), append(starts, row.Start), append(times, row.End-row.Start)
 		if row.Slack != nil {
 			slacks = append(slacks, *row.Slack)
@@ -164,13 +163,24 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 		return err
 	}
 	start, time, slackText := momentColumn(starts...), timeColumn(times...), timeColumn(slacks...)
+	// Columns that the expression did not need are left out.
+	held := slices.ContainsFunc(rows, func(r query.Row) bool { return r.Cause != "" })
+	column := func(shown bool, text string) string {
+		if shown {
+			return text + "\t"
+		}
+		return ""
+	}
+	if r.Domain != query.Edges {
+		fmt.Fprintln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
+	}
 	for k := range rows {
 		row, slack := &rows[k], ""
 		if row.Slack != nil {
 			slack = slackText(*row.Slack)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, start(row.Start),
-			time(row.End-row.Start), row.Cause, slack, cut(source(r.Module(), row.Source), 40))
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, start(row.Start),
+			time(row.End-row.Start), column(held, row.Cause), column(slacks != nil, slack), cut(source(r.Module(), row.Source), 40))
 	}
 	if err := tw.Flush(); err != nil {
 		return err

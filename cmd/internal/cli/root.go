@@ -106,10 +106,14 @@ what bounds it, and writes a trace that opens in chrome://tracing and Perfetto.`
 func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return usageError{err}
+			err := check(c, args)
+			if err == nil {
+				return nil
 			}
-			return nil
+			if s := err.Error(); strings.HasPrefix(s, "accepts ") || strings.HasPrefix(s, "requires ") {
+				return usagef("%s received; usage: %s (--help tells more)", countOf(len(args), "argument"), c.UseLine())
+			}
+			return usageError{err}
 		}
 	}
 	for _, sub := range c.Commands() {
