@@ -216,7 +216,7 @@ func TestBad(t *testing.T) {
 		{`{"workload_graph":[{"Id":1,"data_deps":[2]},{"Id":2,"data_deps":[1]}]}`, "x: dependency cycle: node "},
 		{`{"workload_graph":[7]}`, "x: byte 19: a node is an object"},
 		{`{"workload_graph":[]}`, "x: the trace has no nodes"},
-		{`{"workload_graph":[{"Id":1}`, "x: byte 27: the input ends too early"},
+		{`{"workload_graph":[{"Id":1}`, "x: byte 27: the input ends inside the array"},
 		{`{"schema":"1","nodes":[{"id":-1}]}`, "x: byte 23: id: -1 is not"},
 		{`hello`, "x: neither a Chakra trace"},
 	} {

@@ -226,16 +226,16 @@ func TestNanoseconds(t *testing.T) {
 func TestBad(t *testing.T) {
 	slice := `{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}`
 	for _, c := range []struct{ in, err, notes string }{
-		{``, "x: byte 0: the input ends too early", ""},
-		{`[`, "x: byte 1: the input ends too early", ""},
+		{``, "x: byte 0: the input ends inside the file", ""},
+		{`[`, "x: byte 1: the input ends inside the array", ""},
 		{`[` + slice, "", "truncated=1"},
 		{`[` + slice + `,{"ph":"X","na`, "", "truncated=1"},
 		{`{"traceEvents":[` + slice + `,`, "", "truncated=1"},
 		{"\xef\xbb\xbf[" + slice + "]", "", ""},
 		{`[` + slice + `]]`, "x: byte 54: ']' after the end of the value", ""},
-		{`[` + slice + `,]`, "x: byte 54: an element is missing", ""},
+		{`[` + slice + `,]`, "x: byte 54: an element: expected a value", ""},
 		{`[1]`, "x: byte 1: an event is an object, not number", ""},
-		{`[{"ph":"X","name":"a"b"}]`, "x: byte 25: the input ends too early", ""},
+		{`[{"ph":"X","name":"a"b"}]`, "x: byte 25: the input ends inside an element", ""},
 		{`[{"ph":"X","name":"a" "b"}]`, "x: byte 1: ", ""},
 		{`[` + slice + `,{"ph":"X","name":"a"b"},` + strings.Repeat(" ", 1<<17) + `]`, "x: byte 53: what begins here does not end", ""},
 		{`[]`, "x: the trace has no slices", ""},

@@ -64,9 +64,9 @@ type Scanner struct {
 	rerr     error // what ended the input, other than its end
 	tell     func(int64)
 
-	line    int    // newlines before counted
-	counted int    // newlines are counted up to here
-	bol     int64  // offset of the first byte of that line
+	line    int   // newlines before counted
+	counted int   // newlines are counted up to here
+	bol     int64 // offset of the first byte of that line
 }
 
 // New returns a scanner of the text that r gives; tell, where not nil, is told
@@ -188,8 +188,15 @@ func (s *Scanner) Cut(what string) error {
 		}
 		return s.fail(s.end, "the input cannot be read on: %w", err)
 	}
-	return s.fail(s.end, "the input ends inside %s", what)
+	return &Error{s.at(s.end), cut(what)}
 }
+
+// cut is the error of an input that ends inside what it says. It is
+// io.ErrUnexpectedEOF.
+type cut string
+
+func (c cut) Error() string      { return "the input ends inside " + string(c) }
+func (cut) Is(target error) bool { return target == io.ErrUnexpectedEOF }
 
 // Peek skips white space and returns the next byte without taking it, 0 at
 // the end of the input.
