@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -108,7 +107,7 @@ func newBenchSchema() *cobra.Command {
 
 // printBenchSweep prints a line a run.
 func printBenchSweep(out io.Writer, records []*record.Record) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	cols := []string{"model", "config", "machine", "dataformat", "math_fidelity", "microbatch", "samples_per_sec", "tokens_per_sec", "inference_time_ms"}
 	fmt.Fprintln(tw, strings.Join(cols, "\t"))
 	for _, r := range records {

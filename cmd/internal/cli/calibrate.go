@@ -5,7 +5,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -177,7 +176,7 @@ func calibrateProfiles(c *cobra.Command, modules []*components.Module, base *mac
 }
 
 func (r *calibrationReport) print(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := newTable(w)
 	fmt.Fprintf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
 	fmt.Fprintln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
 	for _, it := range r.Fit.Items {
@@ -238,7 +237,7 @@ func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machi
 			Costs   []calibrate.Affine `json:"costs"`
 		}{base.Name, rows})
 	}
-	tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	tw := newTable(c.OutOrStdout())
 	fmt.Fprintln(tw, "OPCODE\tENGINE\tBYTES/ELEMENT\tMULT\tBASE\tN\tSIZES\tRESIDUAL\tWORST\t")
 	for _, a := range rows {
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%.4g\t%.0f\t%d\t%d\t%.1f ns\t%.0f ns\t\n", a.Opcode, a.Engine, a.ElemSize, a.Mult, a.Base, a.Samples, a.Sizes, a.Residual, a.Worst)

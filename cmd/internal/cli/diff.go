@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -201,7 +200,7 @@ func makeSide(ctx context.Context, in *inputFlags, m *components.Module, measure
 const mostOpcodes = 24
 
 func printDiff(out io.Writer, r *diff.Report) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	fmt.Fprintf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
 	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B; times %s\n\n",
 		humanize.Comma(int64(r.Matched)), r.By, humanize.Comma(int64(r.OnlyA)), humanize.Comma(int64(r.OnlyB)), alignText(r.Align))
@@ -256,7 +255,7 @@ func printDiff(out io.Writer, r *diff.Report) error {
 // printDiffWork prints how long every engine and opcode works on each side;
 // nothing where no kernel instruction was matched.
 func printDiffWork(out io.Writer, r *diff.Report) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	table := func(head string, list []diff.Named) {
 		if len(list) == 0 {
 			return

@@ -30,7 +30,7 @@ type explainText struct {
 	top   int
 }
 
-func (t *explainText) table() *tabwriter.Writer { return tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0) }
+func (t *explainText) table() *tabwriter.Writer { return newTable(t.out) }
 
 func share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +52,7 @@ func newMachineList() *cobra.Command {
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
-			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			tw := newTable(c.OutOrStdout())
 			fmt.Fprintln(tw, "NAME\tALSO\tMODELS\tWHAT")
 			for _, r := range rows {
 				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "), r.Title)

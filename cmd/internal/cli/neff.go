@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -204,7 +203,7 @@ func brief(ctx context.Context, e neff.Entry, n neff.DebugName, data io.Reader) 
 }
 
 func (r *neffReport) print(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := newTable(w)
 	row := func(key, format string, args ...any) { fmt.Fprintf(tw, key+"\t"+format+"\n", args...) }
 	row("file", "%s, %d bytes", printable(r.File), r.Size)
 	what := map[bool]string{true: "gzipped tar", false: "plain tar"}[r.Gzipped]

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -247,7 +246,7 @@ func printNetlist(out io.Writer, r *epoch.Report, pictures, all bool) error {
 		}
 	}
 	fmt.Fprintf(out, "\nCores used\n")
-	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	tw := newTable(out)
 	shown := 0
 	multi := r.Devices > 1
 	for i := range r.Epochs {
@@ -295,7 +294,7 @@ func printNetlist(out io.Writer, r *epoch.Report, pictures, all bool) error {
 		}
 	}
 	fmt.Fprintf(out, "\nOperators by type\n")
-	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	tw = newTable(out)
 	for _, t := range r.Types {
 		fmt.Fprintf(tw, "  %s\t%s\t%s\n", printable(t.Type), count(t.Ops, "op"), count(t.Cores, "core"))
 	}
@@ -306,7 +305,7 @@ func printNetlist(out io.Writer, r *epoch.Report, pictures, all bool) error {
 	if r.Unsized > 0 {
 		fmt.Fprintf(out, "  %d of an unknown data format, not counted\n", r.Unsized)
 	}
-	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	tw = newTable(out)
 	for i, c := range r.Channels {
 		if i == 64 && !all {
 			fmt.Fprintf(tw, "  ... %d more channels (--all)\n", len(r.Channels)-i)

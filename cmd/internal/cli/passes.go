@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +46,7 @@ with --enable-perf-sim.`,
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
-			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			tw := newTable(c.OutOrStdout())
 			fmt.Fprintln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
 			for _, r := range rows {
 				flag := ""

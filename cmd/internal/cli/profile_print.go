@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -42,7 +41,7 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 	fmt.Fprintf(out, "%s, %s, %s on %s\n", count(p.Rows, "marker"), count(p.Zones, "zone"), count(p.Lanes, "processor"), count(p.Cores, "core"))
 	if len(p.Diags) > 0 {
 		fmt.Fprintln(out, "\nTrouble")
-		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		tw := newTable(out)
 		for _, d := range p.Diags {
 			line := ""
 			if d.Line > 0 {
@@ -65,7 +64,7 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 			fmt.Fprintf(out, " (%d without an end, left out of the times)", d.Open)
 		}
 		fmt.Fprintln(out)
-		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		tw := newTable(out)
 		fmt.Fprintf(tw, "  span\t%s\n", timeText(d.Span))
 		fmt.Fprintf(tw, "  some launch running\t%s\t%s\n", timeText(d.Busy), percent(d.Busy.Cycles, d.Span.Cycles))
 		fmt.Fprintf(tw, "  idle between launches\t%s\t%s\n", timeText(d.Idle), percent(d.Idle.Cycles, d.Span.Cycles))
@@ -101,7 +100,7 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 	}
 	if len(p.Counters) > 0 {
 		fmt.Fprintln(out, "\nCounters, percent of their reference")
-		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		tw := newTable(out)
 		fmt.Fprintln(tw, "  device\tcounter\tsamples\tcores\tall\tmin\tmedian\tmax")
 		for _, c := range p.Counters {
 			fmt.Fprintf(tw, "  %d\t%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", c.Device, printable(c.Counter), c.Samples, c.Cores, 100*c.Share, 100*c.Min, 100*c.Median, 100*c.Max)
@@ -112,7 +111,7 @@ func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
 	}
 	if len(p.Slow) > 0 {
 		fmt.Fprintln(out, "\nSlowest zones")
-		tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		tw := newTable(out)
 		for _, s := range p.Slow {
 			fmt.Fprintf(tw, "  %s\t%s\tdevice %d core %d,%d %s\t%s\tline %d\n", printable(s.Zone), timeText(s.Time), s.Device, s.X, s.Y, printable(s.Risc), s.Run, s.Line)
 		}
@@ -486,7 +485,7 @@ func opsReport(path string) (*opsInfo, error) {
 
 func (r *opsInfo) print(out io.Writer, top int) error {
 	fmt.Fprintf(out, "%s: ops table %s, %s: %d on the device, %d on the host, %s\n", r.File, r.Family, count(r.Rows, "row"), r.Device, r.Host, count(r.Signposts, "signpost"))
-	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	tw := newTable(out)
 	fmt.Fprintf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
 	if r.Union != nil {
 		fmt.Fprintf(tw, "  some op running\t%s\n", nanos(uint64(*r.Union)))

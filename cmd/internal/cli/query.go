@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -93,7 +92,7 @@ func listFields(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, query.Fields())
 	}
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	edges := false
 	fmt.Fprintln(tw, "FIELD\tKIND\tWHAT")
 	for _, f := range query.Fields() {
@@ -132,7 +131,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	if r.Len() == 0 {
 		return nil
 	}
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	if r.Domain == query.Edges {
 		fmt.Fprintln(tw, "KIND\tFROM\t\t\tTO\t\t\tGAP\t\t")
 	}
@@ -228,7 +227,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	fmt.Fprintf(tw, "%s\tCOUNT\t%s\t\n", strings.ToUpper(o.by), what)
 	var times []uint64
 	for k, g := range groups {

@@ -290,7 +290,7 @@ func bar(share float64) string {
 const mostBlocks = 12
 
 func (r *runReport) print(out io.Writer) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	functions := map[string]bool{}
 	top := 0
 	for _, b := range r.Blocks {

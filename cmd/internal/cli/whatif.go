@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -141,7 +140,7 @@ func listParameters(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, whatif.Parameters())
 	}
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	for _, p := range whatif.Parameters() {
 		fmt.Fprintf(tw, "%s\t%s\n", p.Name, p.Doc)
 	}
@@ -151,7 +150,7 @@ func listParameters(out io.Writer, asJSON bool) error {
 // printSweep prints the points; where one parameter varies the latencies are
 // drawn too.
 func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	times := []uint64{r.Base.NS, r.Base.NoAntiNS}
 	longest := r.Base.NS
 	for _, p := range r.Points {
@@ -264,7 +263,7 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 		_, err := fmt.Fprintln(out, "No parameter moves the prediction.")
 		return err
 	}
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	tw := newTable(out)
 	fmt.Fprintln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
 	var times []uint64
 	for _, e := range list[:min(len(list), max(top, 0))] {
