@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -239,4 +240,25 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNoTimes: instructions without times are a program, not one that took no
+// time; one time is a measurement.
+func TestNoTimes(t *testing.T) {
+	for _, c := range []struct {
+		text     string
+		measured bool
+	}{
+		{`{"instruction":[{"opcode":"A","pc":1},{"opcode":"B","pc":2,"timestamp":0,"duration":0}]}`, false},
+		{`{"instruction":[{"opcode":"A","pc":1},{"opcode":"B","pc":2,"timestamp":0,"duration":3}]}`, true},
+	} {
+		m, err := parse(t, "x", []byte(c.text), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noted := slices.ContainsFunc(m.Notes, func(n components.Note) bool { return n.Code == "no-times" && n.Count == 2 })
+		if m.HasMeasurement() != c.measured || noted == c.measured || m.Instr.Flags.At(0)&components.FlagMeasured != 0 != c.measured {
+			t.Errorf("%s: measured %v, notes %v", c.text, m.HasMeasurement(), m.Notes)
+		}
+	}
 }

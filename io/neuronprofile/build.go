@@ -359,7 +359,7 @@ func (a *assembler) columns(perm []uint32, lanes []uint16) {
 	ref, pc, compilerPC := t.Ref.Resize(n), t.PC.Resize(n), t.CompilerPC.Resize(n)
 	dmaBytes, dmaRow := t.DMABytes.Resize(n), t.DMARow.Resize(n)
 	start, dur, wait := t.MeasuredStart.Resize(n), t.MeasuredDur.Resize(n), t.MeasuredWait.Resize(n)
-	var hlo, source bool
+	var hlo, source, timed bool
 	for k, i := range perm {
 		r := &a.rows[i]
 		opcode[k], engine[k], flags[k] = r.opcode, r.engine, r.flags|components.FlagMeasured
@@ -373,6 +373,16 @@ func (a *assembler) columns(perm []uint32, lanes []uint16) {
 		dmaBytes[k], dmaRow[k] = r.dmaBytes, r.dmaRow
 		start[k], dur[k], wait[k] = r.start, r.dur, r.wait
 		hlo, source = hlo || r.hlo != 0, source || r.source != 0
+		timed = timed || r.start != 0 || r.dur != 0
+	}
+	if !timed { // the program without a measurement of it
+		t.MeasuredStart.Drop()
+		t.MeasuredDur.Drop()
+		t.MeasuredWait.Drop()
+		for k := range flags {
+			flags[k] &^= components.FlagMeasured
+		}
+		a.m.Note("no-times", "no instruction has a timestamp or duration: there is nothing to compare a prediction with", n)
 	}
 	if hlo {
 		c := t.HLO.Resize(n)
