@@ -340,6 +340,9 @@ func (s *Scanner) Skip(what string) error {
 // where the one before stopped, and what lies behind the colon is the caller's
 // to take. The text is valid until the next call.
 func (s *Scanner) Part(v *Walk, key, what string) (text []byte, found bool, err error) {
+	if !v.started && s.Peek() == 0 && s.Ended() {
+		return nil, false, s.Cut(what)
+	}
 	s.mark = s.pos
 	defer func() { s.mark = -1 }()
 	found, err = s.walk(v, key, what)
