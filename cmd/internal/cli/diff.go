@@ -272,7 +272,7 @@ func printDiffWork(out io.Writer, r *diff.Report) error {
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 		}
 		if n := len(list) - len(shown); n > 0 {
-			fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", n)
+			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n)
 		}
 	}
 	table("ENGINE\tINSTRUCTIONS\tBUSY A\tBUSY B\tDIFFERENCE\t", r.Engines)

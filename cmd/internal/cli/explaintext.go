@@ -139,7 +139,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		text = timeColumn(times...)
 		for k, b := range r.Blocks {
 			if k == t.top {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(r.Blocks)-k)
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(r.Blocks)-k)
 				break
 			}
 			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), text(b.B), b.Bound)
@@ -235,10 +235,10 @@ func (t *explainText) engines(r *explain.Report) error {
 		fmt.Fprintf(tw, "  %s\t%s %5.1f %%%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
 	}
 	if n := len(working) - len(shown); n > 0 {
-		fmt.Fprintf(tw, "  … and %s with less work (--top N shows more)\t\n", countOf(n, "lane"))
+		fmt.Fprintf(tw, "  … and %s with less work (--top N shows more)\n", countOf(n, "lane"))
 	}
 	if n := len(r.Engines) - len(working); n > 0 {
-		fmt.Fprintf(tw, "  … and %s without work\t\n", countOf(n, "lane"))
+		fmt.Fprintf(tw, "  … and %s without work\n", countOf(n, "lane"))
 	}
 	return tw.Flush()
 }
@@ -260,7 +260,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 	fmt.Fprintln(tw, "  BUFFER\tSIZE\tEDGES\tTHAT BIND\tCOST\tMORE BUFFERS NEEDED\tLONGEST WAIT\t")
 	for k, b := range rows {
 		if k == most {
-			fmt.Fprintf(tw, "  … and %d more (--antideps lists them)\t\n", len(rows)-k)
+			fmt.Fprintf(tw, "  … and %d more (--antideps lists them)\n", len(rows)-k)
 			break
 		}
 		cost := "unknown"
@@ -354,7 +354,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		timeText = timeColumn(times...)
 		for k, s := range stalls {
 			if k == max(t.top, 10) {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(stalls)-k)
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(stalls)-k)
 				break
 			}
 			holder := "–"
@@ -443,7 +443,7 @@ func (t *explainText) path(r *explain.Report) error {
 		}
 	}
 	if hidden := rows - max(t.top, 20); hidden > 0 {
-		fmt.Fprintf(tw, "  … and %d more rows (--top N lists more)\t\t\t\t\t\t\t\t\t\n", hidden)
+		fmt.Fprintf(tw, "  … and %d more rows (--top N lists more)\n", hidden)
 	}
 	return tw.Flush()
 }
@@ -546,7 +546,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		from, until := momentColumn(starts...), momentColumn(ends...)
 		for k, n := range side.rows {
 			if k == max(t.top, 20) {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\t\n", len(side.rows)-k)
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(side.rows)-k)
 				break
 			}
 			mark := ""

@@ -240,7 +240,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	text := timeColumn(times...)
 	for k, g := range groups {
 		if k == o.limit {
-			fmt.Fprintf(tw, "… and %d more\t\n", len(groups)-k)
+			fmt.Fprintf(tw, "… and %d more\n", len(groups)-k)
 			break
 		}
 		v := g.Value

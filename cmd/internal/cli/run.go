@@ -356,7 +356,7 @@ func (r *runReport) print(out io.Writer) error {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), text(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
 	}
 	if n := len(r.Engines) - len(shown); n > 0 {
-		fmt.Fprintf(tw, "… and %s with less work (--json lists them)\t\n", countOf(n, "lane"))
+		fmt.Fprintf(tw, "… and %s with less work (--json lists them)\n", countOf(n, "lane"))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -373,7 +373,7 @@ func (r *runReport) print(out io.Writer) error {
 		text := timeColumn(times...)
 		for n, b := range r.Blocks {
 			if n == mostBlocks {
-				fmt.Fprintf(tw, "… and %d more (--json lists them)\t\n", len(r.Blocks)-n)
+				fmt.Fprintf(tw, "… and %d more (--json lists them)\n", len(r.Blocks)-n)
 				break
 			}
 			name := b.Function + "/" + b.Block
@@ -410,7 +410,7 @@ func (r *runReport) print(out io.Writer) error {
 		fmt.Fprintln(out)
 		for n, a := range r.Artifacts {
 			if n == mostBlocks && len(r.Artifacts) > n+4 {
-				fmt.Fprintf(tw, "… and %d more files\t\n", len(r.Artifacts)-n)
+				fmt.Fprintf(tw, "… and %d more files\n", len(r.Artifacts)-n)
 				break
 			}
 			fmt.Fprintf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
@@ -449,7 +449,7 @@ func (r *runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
 	fmt.Fprintln(tw, "EVENT\tLANE\tIN THE TRACE\tHERE\t")
 	for n, e := range r.Replay.Moved {
 		if n == mostMoved {
-			fmt.Fprintf(tw, "… and %s more (--json lists them)\t\n", humanize.Comma(int64(len(r.Replay.Moved)-n)))
+			fmt.Fprintf(tw, "… and %s more (--json lists them)\n", humanize.Comma(int64(len(r.Replay.Moved)-n)))
 			break
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%d ns\t%d ns\t\n", e.Name, e.Lane, e.InputNS, e.HereNS)

@@ -272,7 +272,7 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 	text := timeColumn(times...)
 	for k, e := range list {
 		if k == top {
-			fmt.Fprintf(tw, "… and %d more (--top N, --json)\t\n", len(list)-k)
+			fmt.Fprintf(tw, "… and %d more (--top N, --json)\n", len(list)-k)
 			break
 		}
 		fmt.Fprintf(tw, "%s\t%+.3f\t%s\t%s\t\n", e.Name, e.Value, text(e.Low), text(e.High))
