@@ -141,41 +141,13 @@ func (t *Instructions) Columns() []ecs.AnyColumn { return append(t.required(), t
 // column that is present, and returns the first new row.
 func (t *Instructions) Grow(n int) InstrID {
 	first := t.Len()
-	for _, c := range t.Columns() {
-		if c.Len() == first && (first > 0 || isRequired(c)) {
-			resize(c, first+n)
+	for _, c := range t.required() {
+		c.SetLen(first + n)
+	}
+	for _, c := range t.optional() {
+		if first > 0 && c.Len() == first {
+			c.SetLen(first + n)
 		}
 	}
 	return InstrID(first)
-}
-
-func isRequired(c ecs.AnyColumn) bool {
-	switch c.Name() {
-	case "instr.opcode", "instr.engine", "instr.lane", "instr.flags", "instr.elems", "instr.parts", "instr.dtype", "instr.banks":
-		return true
-	}
-	return false
-}
-
-func resize(c ecs.AnyColumn, n int) {
-	switch c := c.(type) {
-	case *ecs.Column[uint64]:
-		c.Resize(n)
-	case *ecs.Column[uint32]:
-		c.Resize(n)
-	case *ecs.Column[uint16]:
-		c.Resize(n)
-	case *ecs.Column[uint8]:
-		c.Resize(n)
-	case *ecs.Column[Opcode]:
-		c.Resize(n)
-	case *ecs.Column[Engine]:
-		c.Resize(n)
-	case *ecs.Column[Flags]:
-		c.Resize(n)
-	case *ecs.Column[DType]:
-		c.Resize(n)
-	case *ecs.Column[ecs.Symbol]:
-		c.Resize(n)
-	}
 }

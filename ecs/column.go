@@ -77,6 +77,9 @@ func (c *Column[T]) Resize(n int) []T {
 	return c.data
 }
 
+// SetLen is Resize for callers that do not know the type of the elements.
+func (c *Column[T]) SetLen(n int) { c.Resize(n) }
+
 // fresh returns n rows of zeroes in memory of their own.
 func fresh[T Fixed](n int) []T {
 	s := make([]T, n)
@@ -165,7 +168,7 @@ func (c *Column[T]) AdoptRaw(b []byte) error {
 }
 
 // AnyColumn is a column seen without its element type: what listing,
-// measuring and saving need.
+// growing, measuring and saving need.
 type AnyColumn interface {
 	Name() string
 	Len() int
@@ -173,6 +176,7 @@ type AnyColumn interface {
 	Bytes() int64
 	Raw() []byte
 	AdoptRaw([]byte) error
+	SetLen(n int)
 	Reset()
 	Drop()
 }

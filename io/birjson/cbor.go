@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 
+	"perfsim/components"
 	"perfsim/io/internal/jsonscan"
 )
 
@@ -332,7 +333,7 @@ func (c *cborReader) simple(info byte, v uint64) error {
 		c.out = append(c.out, "null"...)
 		return nil
 	case 25:
-		f = halfFloat(uint16(v))
+		f = components.HalfFloat(uint16(v))
 	case 26:
 		f = float64(math.Float32frombits(uint32(v)))
 	case 27:
@@ -351,23 +352,4 @@ func (c *cborReader) simple(info byte, v uint64) error {
 		c.out = strconv.AppendFloat(c.out, f, 'g', -1, 64)
 	}
 	return nil
-}
-
-// halfFloat widens an IEEE 754 half.
-func halfFloat(h uint16) float64 {
-	sign := 1.0
-	if h>>15 == 1 {
-		sign = -1
-	}
-	exp, frac := int(h>>10&31), float64(h&1023)
-	switch exp {
-	case 0:
-		return sign * math.Ldexp(frac, -24)
-	case 31:
-		if frac != 0 {
-			return math.NaN()
-		}
-		return math.Inf(int(sign))
-	}
-	return sign * math.Ldexp(1024+frac, exp-25)
 }

@@ -604,7 +604,7 @@ func (r *protoReader) literal(op components.OpID, b []byte) {
 				if m.num == 13 {
 					setFloat(float64(math.Float32frombits(uint32(h) << 16)))
 				} else {
-					setFloat(halfFloat(h))
+					setFloat(components.HalfFloat(h))
 				}
 			}
 		case 16, 17: // u16s, s16s
@@ -630,23 +630,4 @@ func narrow(e components.ElemType, v uint64) int64 {
 		return int64(v<<shift) >> shift
 	}
 	return int64(v << shift >> shift)
-}
-
-// halfFloat converts an IEEE half-precision value.
-func halfFloat(h uint16) float64 {
-	sign := 1.0
-	if h>>15 != 0 {
-		sign = -1
-	}
-	exp, frac := int(h>>10&31), float64(h&1023)
-	switch exp {
-	case 0:
-		return sign * math.Ldexp(frac, -24)
-	case 31:
-		if frac != 0 {
-			return math.NaN()
-		}
-		return math.Inf(int(sign))
-	}
-	return sign * math.Ldexp(1024+frac, exp-25)
 }

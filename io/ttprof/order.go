@@ -3,12 +3,10 @@ package ttprof
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // halfRange is half of the range of the device counter. Times of one launch
@@ -432,7 +430,7 @@ func (b *builder) sortLanes() []uint32 {
 	// Within a lane: session, then time, then file order.
 	oneSession := len(l.Sessions) < 2
 	firstBad := make([]uint32, len(l.Lanes))
-	parallel(len(l.Lanes), func(lane int) {
+	ecs.Parallel(len(l.Lanes), func(lane int) {
 		rows := order[l.LaneOff[lane]:l.LaneOff[lane+1]]
 		sorted := true
 		for i := 1; i < len(rows); i++ {
@@ -546,32 +544,6 @@ func permute(order []uint32, l *components.DeviceLog) {
 			data[at] = v
 		}
 	}
-}
-
-// parallel calls f for 0..n-1 on all processors; f writes only what belongs
-// to its index.
-func parallel(n int, f func(i int)) {
-	p := min(runtime.GOMAXPROCS(0), n)
-	if p <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range p {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // check adds the diagnostics that need the whole log.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // maxNest bounds how deep an end looks for its start below starts that were
@@ -35,7 +36,7 @@ func pair(l *components.DeviceLog, spare []uint32) {
 	counts := make([]uint32, n)
 	// Pass 1 counts the zones of each lane, pass 2 writes them in place, so
 	// that the columns are allocated once.
-	parallel(n, func(lane int) {
+	ecs.Parallel(n, func(lane int) {
 		p := pairer{l: l, fw: fw, kernel: kernel}
 		p.lane(int(l.LaneOff[lane]), int(l.LaneOff[lane+1]))
 		counts[lane] = uint32(p.zones)
@@ -53,7 +54,7 @@ func pair(l *components.DeviceLog, spare []uint32) {
 	z.Parent = make([]uint32, total)
 	z.Depth = make([]uint8, total)
 	var pool sync.Pool // of []uint32
-	parallel(n, func(lane int) {
+	ecs.Parallel(n, func(lane int) {
 		lo, hi := int(l.LaneOff[lane]), int(l.LaneOff[lane+1])
 		ends, _ := pool.Get().([]uint32)
 		if cap(ends) < hi-lo {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // Delta compares one zone of two logs.
@@ -103,7 +104,7 @@ func Compare(ctx context.Context, a, b *components.DeviceLog, byRisc bool) ([]De
 	}
 	slices.SortFunc(keys, func(x, y key) int { return cmp.Or(cmp.Compare(x.name, y.name), cmp.Compare(x.risc, y.risc)) })
 	out := make([]Delta, len(keys))
-	parallel(len(keys), func(i int) {
+	ecs.Parallel(len(keys), func(i int) {
 		k := keys[i]
 		d := Delta{Name: k.name, Risc: k.risc, Change: math.NaN(), P: math.NaN(), Holm: math.NaN(), Superior: math.NaN()}
 		sa, sb := am[k], bm[k]

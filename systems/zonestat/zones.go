@@ -3,12 +3,10 @@ package zonestat
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // By says along which dimensions zones are grouped.
@@ -160,7 +158,7 @@ func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, erro
 		}
 	}
 	rows := make([]ZoneRow, len(ids))
-	parallel(len(ids), func(g int) {
+	ecs.Parallel(len(ids), func(g int) {
 		id := &ids[g]
 		r := &rows[g]
 		*r = ZoneRow{Key: int(id.key), Device: -1, X: -1, Y: -1, Run: int(id.run), FreqMHz: id.freq, Self: self[g]}
@@ -188,32 +186,6 @@ func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, erro
 			cmp.Compare(a.Device, b.Device), cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X), cmp.Compare(a.Run, b.Run))
 	})
 	return rows, nil
-}
-
-// parallel calls f for 0..n-1 on all processors; f writes only what belongs
-// to its index.
-func parallel(n int, f func(i int)) {
-	p := min(runtime.GOMAXPROCS(0), n)
-	if p <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range p {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Instance is one zone for a list of the slowest.
