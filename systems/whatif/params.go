@@ -568,6 +568,9 @@ func (p *plan) drop(s Setting) error {
 		switch k {
 		case "": // a rule
 		case "anti":
+			if err := p.needsEdges("drop"); err != nil {
+				return err
+			}
 			p.runB = true
 		case "output":
 			classes = append(classes, components.ClassOutput)

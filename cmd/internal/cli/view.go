@@ -111,7 +111,7 @@ type viewer struct {
 	rowOf []int    // row of the page by lane, -1 for none
 	succs *successors
 
-	sections     int    // of the page
+	runs         []int  // what the sections of the page are
 	measuredFrom uint64 // first measured start of the block, ns
 }
 

@@ -12,10 +12,11 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
+	"perfsim/systems/cost"
 	"perfsim/systems/place"
 )
 
-// The runs a page stacks.
+// The runs a page stacks; the prediction is its first section.
 const (
 	sectionA = iota
 	sectionB
@@ -55,7 +56,6 @@ func (v *viewer) dataset() *web.Dataset {
 		{Name: "machine", Value: v.w.Machine.Name + ", " + v.w.Config.Model},
 		{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
 		{Name: "latency", Value: nanos(latency.Extent(0))},
-		{Name: "without anti-dependencies", Value: nanos(latency.Extent(1))},
 	}}
 	for op := range m.NumOpcodes() {
 		name := m.OpcodeName(components.Opcode(op))
@@ -65,16 +65,21 @@ func (v *viewer) dataset() *web.Dataset {
 	for c := range components.NumEventCauses {
 		d.Causes = append(d.Causes, c.String())
 	}
-	d.Sections = append(d.Sections,
-		web.Section{Name: "predicted", Span: latency.Extent(0), Rows: v.placed(components.RunA)},
-		web.Section{Name: "without anti-dependencies", Span: latency.Extent(1), Rows: v.placed(components.RunB)})
+	d.Sections = append(d.Sections, web.Section{Name: "predicted", Span: latency.Extent(0), Rows: v.placed(components.RunA)})
+	v.runs = append(v.runs[:0], sectionA)
+	// Where semaphores synchronise both runs are the same.
+	if !(v.w.Config.Model == cost.Calibrated && m.Syncs.Op.Len() > 0) {
+		d.Facts = append(d.Facts, web.Fact{Name: "without anti-dependencies", Value: nanos(latency.Extent(1))})
+		d.Sections = append(d.Sections, web.Section{Name: "without anti-dependencies", Span: latency.Extent(1), Rows: v.placed(components.RunB),
+			Folded: m.HasMeasurement()}) // prediction and measurement are what to compare
+		v.runs = append(v.runs, sectionB)
+	}
 	if m.HasMeasurement() {
 		rows, span := v.measured()
-		d.Sections[sectionB].Folded = true // prediction and measurement are what to compare
 		d.Facts = append(d.Facts, web.Fact{Name: "measured", Value: nanos(span)})
 		d.Sections = append(d.Sections, web.Section{Name: "measured", Span: span, Rows: rows})
+		v.runs = append(v.runs, sectionMeasured)
 	}
-	v.sections = len(d.Sections)
 	return d
 }
 
@@ -178,11 +183,12 @@ func sortRow(r *web.Row) {
 
 // span returns the times of an event in a section, whole and uncut.
 func (v *viewer) span(section int, i uint32) (start, end uint64) {
-	if section == sectionMeasured {
+	run := v.runs[section]
+	if run == sectionMeasured {
 		start = v.m.Instr.MeasuredStart.At(int(i)) - v.measuredFrom
 		return start, start + uint64(v.m.Instr.MeasuredDur.At(int(i)))
 	}
-	return v.w.Events.Span(v.m, components.InstrID(i), components.Run(section))
+	return v.w.Events.Span(v.m, components.InstrID(i), components.Run(run))
 }
 
 func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
@@ -216,7 +222,7 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 			fact("critical path", "yes")
 		}
 	}
-	for other := range v.sections {
+	for other := range v.runs {
 		if other != section {
 			start, end := v.span(other, i)
 			d.Others = append(d.Others, web.Other{Section: other, Start: start, End: end})
