@@ -92,7 +92,7 @@ func postSched(Pass, bool) []System {
 			w.Summary = summary.Make(&w.World)
 			w.placed = true
 			return emit.Traces(ctx, &w.World, &w.Out, emit.FamilySched)
-		}), Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"files.traces"}},
+		}), Reads: []ecs.Component{"instr", "operands", "instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results", "summary", "files.traces"}},
 	}
 }
 

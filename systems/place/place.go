@@ -526,6 +526,31 @@ func (k *kernel) coupled(l uint16) pair {
 	return pair{}
 }
 
+// engineFree is when the lane of row i, the PSUM banks it writes and the
+// engines coupled to its own let it start (spec §4.6).
+func (k *kernel) engineFree(i uint32) pair {
+	in := &k.m.Instr
+	l, mask := in.Lane.At(int(i)), in.Banks.At(int(i))
+	var t pair
+	if in.Flags.At(int(i))&components.FlagBarrier == 0 {
+		t = k.free[l]
+	} else { // which waits for the five data-path lanes, not for its own
+		core := coreOf(l)
+		for _, e := range []uint16{components.LaneActivation, components.LaneDVE, components.LanePE, components.LanePool, components.LaneSP} {
+			if int(core+e) < len(k.free) {
+				t = maxPair(t, k.free[core+e])
+			}
+		}
+	}
+	if k.rules.Banks && mask != 0 {
+		t = maxPair(t, k.banksFree(l, mask))
+	}
+	if k.rules.Couplings {
+		t = maxPair(t, k.coupled(l))
+	}
+	return t
+}
+
 // special places triggers, collectives and barriers, and passes loops over.
 func (k *kernel) special(i uint32, ready pair) error {
 	in := &k.m.Instr
@@ -535,24 +560,7 @@ func (k *kernel) special(i uint32, ready pair) error {
 		return nil
 	}
 	is, lat := uint64(in.Issue.At(int(i))), uint64(in.Latency.At(int(i)))
-	start := maxPair(ready, k.free[l])
-	if flags&components.FlagBarrier != 0 {
-		// A barrier waits for the five data-path lanes, not for its own.
-		core := coreOf(l)
-		start = ready
-		for _, e := range []uint16{components.LaneActivation, components.LaneDVE, components.LanePE, components.LanePool, components.LaneSP} {
-			if int(core+e) < len(k.free) {
-				start = maxPair(start, k.free[core+e])
-			}
-		}
-	}
-	mask := in.Banks.At(int(i))
-	if k.rules.Banks && mask != 0 {
-		start = maxPair(start, k.banksFree(l, mask))
-	}
-	if k.rules.Couplings {
-		start = maxPair(start, k.coupled(l))
-	}
+	start, mask := maxPair(ready, k.engineFree(i)), in.Banks.At(int(i))
 	if k.rules.Inputs && flags&components.FlagCollective != 0 {
 		if k.inputs == nil {
 			k.inputs = map[uint32]pair{}

@@ -45,16 +45,8 @@ func (s *Stepper) Ready(i uint32) uint64 {
 // A, not counting what sharing a collective's bandwidth would do to it.
 func (s *Stepper) Earliest(i uint32) uint64 {
 	k := s.k
-	in := &k.m.Instr
-	l, flags, mask := in.Lane.At(int(i)), in.Flags.At(int(i)), in.Banks.At(int(i))
-	start := max(s.Ready(i), k.free[l][components.RunA])
-	if k.rules.Banks && mask != 0 {
-		start = max(start, k.banksFree(l, mask)[components.RunA])
-	}
-	if k.rules.Couplings {
-		start = max(start, k.coupled(l)[components.RunA])
-	}
-	if flags&components.FlagTrigger != 0 && k.rules.Rings {
+	start := max(s.Ready(i), k.engineFree(i)[components.RunA])
+	if k.m.Instr.Flags.At(int(i))&components.FlagTrigger != 0 && k.rules.Rings {
 		start = max(start, s.queue(i))
 	}
 	return start

@@ -34,7 +34,7 @@ func TestStepperIsPlacement(t *testing.T) {
 			for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
 				flags := m.Instr.Flags.At(int(i))
 				early := uint64(0)
-				plain := flags&(components.FlagLoop|components.FlagBarrier) == 0
+				plain := flags&components.FlagLoop == 0
 				if plain {
 					early = s.Earliest(i)
 				}
