@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +62,9 @@ place, and the rest is printed.`,
 			for _, b := range bad {
 				fmt.Fprintf(c.ErrOrStderr(), "perfsim: %sbyte %d: %s\n", b.Key.Prefix(), b.Offset, b.Reason)
 			}
+			if err != nil && isText(dump) {
+				return fmt.Errorf("%s: text, such as run --dprint writes: a dump is binary", args[0])
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
@@ -75,6 +79,13 @@ place, and the rest is printed.`,
 	fl.StringVarP(&out, "output", "o", "-", "file to print to")
 	fl.StringVar(&dir, "files", "", "folder for one file a processor, named as the vendor's")
 	return c
+}
+
+// isText tells whether b begins as no dump of print buffers does: those have
+// counters of four bytes.
+func isText(b []byte) bool {
+	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }
+	return bytes.IndexFunc(b[:min(len(b), 4096)], control) < 0
 }
 
 // dprintFiles writes one file a processor.
