@@ -409,7 +409,7 @@ function drawLinks(rows) {
 }
 
 function step(width) {
-  const raw = width / 8, p = Math.pow(10, Math.floor(Math.log10(raw)));
+  const raw = width / Math.max(3, (view.clientWidth - LABEL) / 130), p = Math.pow(10, Math.floor(Math.log10(raw)));
   return [1, 2, 5, 10].map(m => m * p).find(m => m >= raw) || 10 * p;
 }
 
