@@ -66,7 +66,7 @@ func (m *Module) Link(s *EdgeSet) error {
 	}
 	if forward {
 		if cycle := findCycle(&all, n); cycle != nil {
-			return fmt.Errorf("dependency cycle: %s", m.cycleText(cycle))
+			return &CycleError{cycle, m.cycleText(cycle)}
 		}
 	}
 
@@ -106,6 +106,15 @@ func (m *Module) Link(s *EdgeSet) error {
 	*s = EdgeSet{}
 	return nil
 }
+
+// CycleError tells of instructions that depend on one another in a circle.
+type CycleError struct {
+	Rows []uint32 // each depends on the next, the last on the first
+	text string
+}
+
+// Error names the instructions, at most eight.
+func (e *CycleError) Error() string { return "dependency cycle: " + e.text }
 
 // regions returns the innermost block of every instruction, or nil where
 // there is one block only.

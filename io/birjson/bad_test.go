@@ -36,7 +36,7 @@ func TestBadInput(t *testing.T) {
 		{"trailing", one(`{"opcode":"NoOp","name":"a"}`) + "x", `:4:35: something follows the module: 'x'`},
 		{"unknown name", one(`{"opcode":"NoOp","name":"a"},` + "\n" + `{"opcode":"NoOp","name":"b","dependencies":["zz"]}`), `:5:1: instruction b depends on "zz", which is not in the function`},
 		{"self", one(`{"opcode":"NoOp","name":"a","dependencies":["a"]}`), ":4:1: instruction a depends on itself"},
-		{"cycle", one(`{"opcode":"NoOp","name":"a","dependencies":["b"]},{"opcode":"NoOp","name":"b","dependencies":[["a","Anti"]]}`), "dependency cycle: a -> b -> a"},
+		{"cycle", one(`{"opcode":"NoOp","name":"a","dependencies":["b"]},{"opcode":"NoOp","name":"b","dependencies":[["a","Anti"]]}`), ":4:1: dependency cycle: a -> b -> a"},
 		{"twice", one(`{"opcode":"NoOp","name":"a"},` + "\n" + `{"opcode":"NoOp","name":"a"}`), ":5:1: two instructions of one function are called a"},
 		{"twice numbered", one(`{"opcode":"NoOp","name":"I-1"},{"opcode":"NoOp","name":"I-1"}`), "two instructions of one function are called I-1"},
 		{"twice numbered, late", one(`{"opcode":"NoOp","name":"I-0"},{"opcode":"NoOp","name":"I-0"}`), "two instructions of one function are called I-0"},

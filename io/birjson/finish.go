@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -186,6 +187,13 @@ func (g *merger) link() error {
 			set.AddCarried(components.InstrID(c.from), components.InstrID(c.to), c.kind, c.distance)
 		}
 		if err := g.m.Link(&set); err != nil {
+			if cycle, ok := errors.AsType[*components.CycleError](err); ok {
+				for _, row := range cycle.Rows {
+					if at, ok := g.forwardAt[row]; ok {
+						return &jsonscan.Error{At: at, Err: err}
+					}
+				}
+			}
 			return err
 		}
 		e.Declared = g.declared

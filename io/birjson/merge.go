@@ -41,7 +41,9 @@ type merger struct {
 	others   []otherEdge
 	carried  []otherEdge
 	declared [components.NumEdgeKinds]uint64
-	forward  bool
+	forward  bool // some depend on a later row
+	// forwardAt has the places of the first rows that do: a cycle has one.
+	forwardAt map[uint32]jsonscan.Place
 
 	opRows   uint64
 	late     []latePlace
@@ -236,12 +238,25 @@ func (g *merger) end() error {
 			continue
 		}
 		if to > p.from {
-			g.forward = true
+			g.pointsForward(p.from, p.at)
 		}
 		g.others = append(g.others, otherEdge{from: p.from, to: to, kind: p.kind, scope: g.scope(p.from, to)})
 	}
 	g.pending = g.pending[:0]
 	return nil
+}
+
+// mostForward is how many rows that depend on later ones keep their places.
+const mostForward = 1 << 12
+
+func (g *merger) pointsForward(row uint32, at jsonscan.Place) {
+	g.forward = true
+	if g.forwardAt == nil {
+		g.forwardAt = map[uint32]jsonscan.Place{}
+	}
+	if len(g.forwardAt) < mostForward {
+		g.forwardAt[row] = at
+	}
 }
 
 // scope tells why an edge is outside the placement relation; it must be.
@@ -520,7 +535,7 @@ func (g *merger) edges(o *parsed, in *instr, late bool) error {
 		case to == in.row:
 			return fmt.Errorf("instruction %s depends on itself", clip(string(name)))
 		case to > in.row:
-			g.forward = true
+			g.pointsForward(in.row, in.at)
 			fallthrough
 		case loop, g.m.Instr.Flags.At(int(to))&components.FlagLoop != 0, g.region(to) != g.region(in.row):
 			g.others = append(g.others, otherEdge{from: in.row, to: to, kind: d.kind, scope: g.scope(in.row, to)})
