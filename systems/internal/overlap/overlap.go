@@ -2,6 +2,7 @@
 package overlap
 
 import (
+	"cmp"
 	"slices"
 
 	"perfsim/components"
@@ -72,10 +73,28 @@ func placed(o components.AccessPattern) bool {
 
 func size(o components.AccessPattern) uint64 { return uint64(max(o.DType.Size(), 1)) }
 
-// contiguous tells whether the pattern touches every byte of its span.
+// contiguous tells whether the pattern touches every byte of its span:
+// dimension by dimension, from the smallest step on, the copies of what has
+// been touched so far reach one another. That an element may be touched more
+// than once is why counting elements does not tell.
 func contiguous(o components.AccessPattern) bool {
-	lo, hi := o.Span()
-	return o.Elems()*size(o) >= hi-lo
+	type dim struct{ step, count uint64 }
+	dims := make([]dim, 0, 8)
+	for d := 1; d < len(o.Steps); d++ {
+		if o.Counts[d] > 1 {
+			step := o.Steps[d]
+			dims = append(dims, dim{uint64(max(step, -step)), o.Counts[d]})
+		}
+	}
+	slices.SortFunc(dims, func(a, b dim) int { return cmp.Compare(a.step, b.step) })
+	run := uint64(1) // elements without a hole
+	for _, d := range dims {
+		if d.step > run {
+			return false
+		}
+		run += d.step * (d.count - 1)
+	}
+	return true
 }
 
 // meet compares the elements of two patterns within a partition.

@@ -42,6 +42,8 @@ func TestOf(t *testing.T) {
 		{"other partitions", sbuf(0, 0, []int64{1, 1}, []uint64{64, 8}), sbuf(0, 64, []int64{1, 1}, []uint64{64, 8}), No},
 		{"even and odd elements", sbuf(0, 0, []int64{1, 2}, []uint64{128, 8}), sbuf(2, 0, []int64{1, 2}, []uint64{128, 8}), No},
 		{"even and every element", sbuf(0, 0, []int64{1, 2}, []uint64{128, 8}), sbuf(2, 0, []int64{1, 1}, []uint64{128, 8}), Yes},
+		{"a hole between elements that are touched twice", sbuf(0, 0, []int64{1, 0, 2}, []uint64{1, 2, 2}), sbuf(2, 0, []int64{1, 1}, []uint64{1, 1}), No},
+		{"steps backwards", sbuf(8, 0, []int64{1, -1}, []uint64{1, 4}), sbuf(4, 0, []int64{1, 1}, []uint64{1, 1}), Yes},
 		{"one tensor", dram(1), dram(1), Yes},
 		{"two tensors", dram(1), dram(2), No},
 		{"two aliases", dram(2), dram(3), Yes},
