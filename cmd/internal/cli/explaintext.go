@@ -82,11 +82,15 @@ func (t *explainText) screen(r *explain.Report) error {
 	tw := t.table()
 	fmt.Fprintf(t.out, "\nWhat costs most\n")
 	fmt.Fprintln(tw, "  CAUSE\tON THE CRITICAL PATH\tTIMES\tWORTH AT MOST\tMOST OF IT\t")
-	var times []uint64
+	var times, gains []uint64
 	for _, c := range r.Causes {
 		times = append(times, c.NS)
+		if c.Bounded {
+			gains = append(gains, c.AtMost)
+		}
 	}
 	text := timeColumn(times...)
+	gain := timeColumn(append(gains, times...)...) // the same unit where that tells both
 	for _, c := range r.Causes {
 		times := "–"
 		if c.Place.Count > 0 {
@@ -95,7 +99,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		}
 		worth := "–"
 		if c.Bounded {
-			worth = nanos(c.AtMost) + ", " + share(c.Gain)
+			worth = strings.TrimSpace(gain(c.AtMost)) + ", " + share(c.Gain)
 			if !c.Exact {
 				worth = "≤ " + worth
 			}
