@@ -14,15 +14,16 @@ func (f *fn) onChip(role components.OperandRole, r *region, t0, t1 int, off, n, 
 	size := int64(max(d.Size(), 1))
 	off = max(min(off, r.tileBytes-size), 0)
 	n = max(min(n, (r.tileBytes-off)/size), 1)
-	if role != components.RoleOut {
+	lo := r.lo + int64(t0)*r.tileBytes + off
+	if role != components.RoleOut && !(t1 == t0+1 && e.acc.reaches(&r.tiles[t0], lo+n*size)) {
 		for t := t0; t < t1; t++ {
 			if have := e.acc.have(r, t); off < have && have-off < n*size {
 				n = max((have-off)/size, 1)
 			}
 		}
 	}
-	lo := r.lo + int64(t0)*r.tileBytes + off
-	e.uses = append(e.uses, use{r: r, t0: t0, t1: t1, lo: lo, hi: lo + n*size, each: true, write: role == components.RoleOut})
+	u := e.use(r, t0, t1, lo, lo+n*size, role == components.RoleOut)
+	u.each = true
 	if f.l.opt.Operands {
 		o := components.AccessPattern{Role: role, DType: d, Memory: r.mem, Where: r.loc, Address: uint64(lo)}
 		o.Steps, o.Counts = []int64{n, 1}, []uint64{uint64(parts), uint64(n)}
@@ -31,7 +32,7 @@ func (f *fn) onChip(role components.OperandRole, r *region, t0, t1 int, off, n, 
 		}
 		e.ops = append(e.ops, o)
 	}
-	return &e.uses[len(e.uses)-1]
+	return u
 }
 
 // reads declares a read on chip, see onChip.
@@ -71,7 +72,7 @@ func (f *fn) inMem(role components.OperandRole, p part, bytes int64, d component
 	hi := max(min(p.hi, r.bytes), lo+1)
 	t0 := int(lo / r.tileBytes)
 	t1 := min(int((hi-1)/r.tileBytes)+1, len(r.tiles))
-	e.uses = append(e.uses, use{r: r, t0: min(t0, t1-1), t1: t1, lo: r.lo + lo, hi: r.lo + hi, write: role == components.RoleOut})
+	e.use(r, min(t0, t1-1), t1, r.lo+lo, r.lo+hi, role == components.RoleOut)
 	if !f.l.opt.Operands {
 		return
 	}

@@ -43,8 +43,9 @@ type emitter struct {
 	uses  []use
 	acc   accesses
 	cand  candidates
-	safe  uint32 // see settled
-	room  uint32 // rows there is room for, see grow
+	safe  uint32  // see settled
+	room  uint32  // rows there is room for, see grow
+	share float64 // of the graph that is lowered, about
 	ops   []components.AccessPattern
 	hlo   ecs.Symbol
 	src   ecs.Symbol
@@ -139,10 +140,18 @@ func (e *emitter) add(in ins) uint32 {
 	return row
 }
 
-// grow makes room for twice the rows: columns that grow row by row copy what
-// they have several times.
+// grow makes room for twice the rows, and where there are many for as many as
+// there will be if the rest of the graph is like what is lowered of it: columns
+// that grow copy what they have, and room that nobody touches costs nothing.
 func (e *emitter) grow() {
-	n := min(max(2*int(e.room), 1<<10), max(e.opt.MaxInstructions, int(e.room)+1))
+	have := max(int(e.room), 1)
+	n := max(2*have, 1<<10)
+	if have >= 1<<19 && e.share > 0 {
+		n = max(n, int(min(float64(have)/e.share*1.25, float64(32*have))))
+	}
+	n = min(n, max(e.opt.MaxInstructions, have+1))
+	more := float64(n) / float64(have) * 1.1
+	words, others := int(float64(e.m.Edges.Preds.Len())*more), int(float64(e.m.Edges.Other.Len())*more)
 	e.room = uint32(n)
 	t := &e.m.Instr
 	t.Opcode.Reserve(n)
@@ -160,7 +169,13 @@ func (e *emitter) grow() {
 	t.DMABytes.Reserve(n)
 	t.DMARow.Reserve(n)
 	t.Queue.Reserve(n)
-	e.m.Edges.Preds.Reserve(n, 2*e.m.Edges.Preds.Len())
+	e.m.Edges.Preds.Reserve(n, words)
+	o := &e.m.Edges.Other
+	o.From.Reserve(others)
+	o.To.Reserve(others)
+	o.Kind.Reserve(others)
+	o.Scope.Reserve(others)
+	o.Distance.Reserve(others)
 }
 
 // edges writes the collected predecessors of row: those of its own block to

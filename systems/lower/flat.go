@@ -69,6 +69,7 @@ type flat struct {
 type fn struct {
 	l      *lowerer
 	comp   components.CompID
+	behind int64 // operators of functions that are known to follow
 	values []value
 	flats  []flat
 	result []ref

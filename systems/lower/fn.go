@@ -99,6 +99,7 @@ func (f *fn) weights() {
 // kernels cuts the flat operators into kernels, in program order.
 func (f *fn) kernels() error {
 	l := f.l
+	f.behind = l.needed(f.comp)
 	var run []int32
 	var space int64
 	colReduced := map[int32]bool{}
@@ -127,6 +128,7 @@ func (f *fn) kernels() error {
 				l.opt.Progress(min(l.done, l.total), l.total)
 			}
 		}
+		l.e.share = f.share(i)
 		x := &f.flats[i]
 		inFusion := x.group != 0
 		if !(mappable(x.kind) || inFusion && moves(x.kind)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
@@ -242,4 +244,12 @@ func (f *fn) finishOutputs(entry bool) {
 			f.saveValue(r.v, 0)
 		}
 	}
+}
+
+// share is about how much of the rows there will be are there when flat
+// operator i is next: of the functions that are known to be needed.
+func (f *fn) share(i int) float64 {
+	l := f.l
+	mine := float64(l.ops(f.comp))
+	return (float64(l.before) + mine*float64(i)/float64(len(f.flats))) / (float64(l.before) + mine + float64(f.behind))
 }

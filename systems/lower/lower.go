@@ -33,6 +33,7 @@ type lowerer struct {
 	treat     []Treatment // by operator, plus one; 0 for not met
 	how       map[components.OpID]string
 	isFn      []bool
+	made      []bool // functions that are lowered
 	runs      []int64
 	users     map[components.CompID][][]components.OpID
 	asyncRefs map[asyncKey][]ref
@@ -41,6 +42,7 @@ type lowerer struct {
 	turnQueue int
 	streams   []uint16
 	done      int64
+	before    int64 // operators of the functions that are lowered
 	total     int64
 }
 
@@ -57,7 +59,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	l := &lowerer{ctx: ctx, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
 		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}}
 	l.treat = make([]Treatment, g.NumOps())
-	l.isFn, l.runs, l.sizes = make([]bool, g.NumComps()), make([]int64, g.NumComps()), make([]int, g.NumComps())
+	l.isFn, l.made, l.runs, l.sizes = make([]bool, g.NumComps()), make([]bool, g.NumComps()), make([]int64, g.NumComps()), make([]int, g.NumComps())
 	name := g.Text(g.Name)
 	m := components.NewModule(name, "lowered")
 	m.Arch = mach.Name
@@ -90,7 +92,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 func (l *lowerer) functions() error {
 	order := l.g.BottomUp()
 	for _, c := range order {
-		l.total += int64(l.g.Comps.End[c] - l.g.Comps.First[c])
+		l.total += l.ops(c)
 	}
 	l.isFn[l.g.Entry], l.runs[l.g.Entry] = true, 1
 	for _, c := range slices.Backward(order) {
@@ -98,9 +100,27 @@ func (l *lowerer) functions() error {
 			if err := l.function(c); err != nil {
 				return err
 			}
+			l.before += l.ops(c)
+			l.made[c] = true
 		}
 	}
 	return nil
+}
+
+// ops returns the number of operators of a computation.
+func (l *lowerer) ops(c components.CompID) int64 {
+	return int64(l.g.Comps.End[c] - l.g.Comps.First[c])
+}
+
+// needed returns the number of operators of the functions, but for c, that are
+// known to be needed and are not lowered.
+func (l *lowerer) needed(c components.CompID) (n int64) {
+	for d, is := range l.isFn {
+		if is && !l.made[d] && components.CompID(d) != c {
+			n += l.ops(components.CompID(d))
+		}
+	}
+	return n
 }
 
 func (l *lowerer) function(c components.CompID) error {

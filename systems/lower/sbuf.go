@@ -15,6 +15,7 @@ type seg struct {
 	left   int32
 	last   int32 // end of the list
 	n      int
+	most   int // see join
 }
 
 // sbuf gives out SBUF by bytes per partition, first fit.
@@ -52,7 +53,7 @@ func (s *sbuf) alloc(n int, tileBytes int64) *region {
 			continue
 		}
 		r.lo, r.tiles = g.lo, make([]tileState, n)
-		rest := seg{lo: g.lo + bytes, hi: g.hi, free: true}
+		rest := seg{lo: g.lo + bytes, hi: g.hi, free: true, most: g.most}
 		s.inherit(g.left, r, &rest)
 		*g = seg{lo: g.lo, hi: g.lo + bytes}
 		if rest.lo < rest.hi {
@@ -113,15 +114,19 @@ func (g *seg) join(p *accesses, b *seg) {
 		p.at(g.last).next = b.left
 	}
 	g.last = b.last
-	if g.n += b.n; g.n <= mostLeft {
+	g.most = max(g.most, b.most, manyLeft)
+	if g.n += b.n; g.n <= g.most {
 		return
 	}
-	p.joinNear(&g.left)
+	if p.outline(&g.left) > mostLeft {
+		p.joinNear(&g.left)
+	}
 	g.n = 0
 	for i := g.left; i != 0; i = p.at(i).next {
 		g.last = i
 		g.n++
 	}
+	g.most = max(2*g.n, manyLeft)
 }
 
 func (s *sbuf) note(bytes int64) {

@@ -1,7 +1,9 @@
 package lower
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"perfsim/components"
 )
@@ -86,8 +88,9 @@ type loopAccess struct {
 // mostLeft those of a free piece of SBUF; beyond them what one channel did is
 // joined. That gives edges too many, never too few, and is counted.
 const (
-	mostAccesses = 256
-	mostLeft     = 2048
+	mostAccesses = 1024
+	mostLeft     = 1 << 16
+	manyLeft     = 2 << 10 // of what is left, so many are first cut to what still counts
 	leftPiece    = 2 << 10 // bytes of SBUF in which what is left is joined
 )
 
@@ -95,7 +98,9 @@ const (
 type accesses struct {
 	nodes  []access
 	free   int32
-	coarse int64 // waits for accesses that were joined for want of room
+	coarse int64    // waits for accesses that were joined for want of room
+	sorted []access // scratch of outline
+	open   []access // scratch of skyline
 }
 
 func (p *accesses) reset() { p.nodes, p.free = p.nodes[:0], 0 }
@@ -105,6 +110,9 @@ func (p *accesses) get(a access) int32 {
 		p.free = p.nodes[i-1].next
 		p.nodes[i-1] = a
 		return i
+	}
+	if len(p.nodes) == cap(p.nodes) {
+		p.nodes = slices.Grow(p.nodes, max(len(p.nodes), 1<<10)) // doubled: append adds a quarter
 	}
 	p.nodes = append(p.nodes, a)
 	return int32(len(p.nodes))
@@ -273,6 +281,104 @@ func (p *accesses) join(list *int32) {
 			p.put(i)
 		}
 		i = next
+	}
+}
+
+// outline leaves of a list, for every byte and channel, the last write and the
+// last read: what is behind them in program order waits for no less.
+func (p *accesses) outline(list *int32) (n int) {
+	all := p.sorted[:0]
+	for i := *list; i != 0; {
+		x := p.at(i)
+		next := x.next
+		all = append(all, *x)
+		p.put(i)
+		i = next
+	}
+	p.sorted = all
+	slices.SortFunc(all, func(a, b access) int {
+		return cmp.Or(int(a.ch)-int(b.ch), int(b2i(a.write)-b2i(b.write)), cmp.Compare(a.lo, b.lo), cmp.Compare(b.row, a.row))
+	})
+	*list = 0
+	for len(all) > 0 {
+		k := 1
+		for k < len(all) && all[k].ch == all[0].ch && all[k].write == all[0].write {
+			k++
+		}
+		n += p.skyline(list, all[:k])
+		all = all[k:]
+	}
+	return n
+}
+
+// skyline puts into a list what still counts of accesses of one kind and
+// channel that are in the order of their first bytes. It goes over the bytes
+// with a heap of the accesses that have begun, the last in program order on top.
+func (p *accesses) skyline(list *int32, from []access) (n int) {
+	open := p.open[:0]
+	pos, last := int64(0), int32(0)
+	for len(from) > 0 || len(open) > 0 {
+		if len(open) == 0 {
+			pos = from[0].lo
+		}
+		for len(from) > 0 && (from[0].lo <= pos || len(open) > 0 && from[0].lo < open[0].hi && from[0].row <= open[0].row) {
+			open = pushRow(open, from[0])
+			from = from[1:]
+		}
+		for len(open) > 0 && open[0].hi <= pos {
+			open = popRow(open)
+		}
+		if len(open) == 0 {
+			continue
+		}
+		x := open[0]
+		if len(from) > 0 {
+			x.hi = min(x.hi, from[0].lo)
+		}
+		x.lo, pos = pos, x.hi
+		if last != 0 {
+			if y := p.at(last); y.hi == x.lo && y.row == x.row {
+				y.hi = x.hi
+				y.joined = y.joined || x.joined
+				continue
+			}
+		}
+		x.next = *list
+		last = p.get(x)
+		*list = last
+		n++
+	}
+	p.open = open
+	return n
+}
+
+func pushRow(h []access, x access) []access {
+	h = append(h, x)
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if h[up].row >= h[i].row {
+			break
+		}
+		h[up], h[i] = h[i], h[up]
+		i = up
+	}
+	return h
+}
+
+func popRow(h []access) []access {
+	n := len(h) - 1
+	h[0] = h[n]
+	h = h[:n]
+	for i := 0; ; {
+		k := 2*i + 1
+		if k+1 < n && h[k+1].row > h[k].row {
+			k++
+		}
+		if k >= n || h[k].row <= h[i].row {
+			return h
+		}
+		h[i], h[k] = h[k], h[i]
+		i = k
 	}
 }
 
@@ -626,6 +732,16 @@ func (p *accesses) have(r *region, t int) int64 {
 	return hi - end
 }
 
+// reaches tells whether the last writer of a tile, which the present owner
+// made, wrote up to hi or further.
+func (p *accesses) reaches(t *tileState, hi int64) bool {
+	if t.w == 0 {
+		return false
+	}
+	x := p.at(t.w)
+	return x.hi >= hi && !x.old
+}
+
 // use is one access of the instruction being made: bytes lo to hi, of each of
 // tiles t0 to t1 where each is set (then lo and hi are those of the first),
 // else all in all.
@@ -636,4 +752,18 @@ type use struct {
 	each   bool
 	write  bool
 	more   bool
+}
+
+// use adds an access, field by field: a copy of one made elsewhere would wait
+// for its own stores.
+func (e *emitter) use(r *region, t0, t1 int, lo, hi int64, write bool) *use {
+	n := len(e.uses)
+	if n == cap(e.uses) {
+		e.uses = slices.Grow(e.uses, 16)
+	}
+	e.uses = e.uses[:n+1]
+	u := &e.uses[n]
+	u.r, u.t0, u.t1, u.lo, u.hi = r, t0, t1, lo, hi
+	u.each, u.write, u.more = false, write, false
+	return u
 }
