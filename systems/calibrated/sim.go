@@ -649,8 +649,10 @@ func (s *sim) endOf(i uint32) float64 {
 }
 
 // passed moves sequencer g on from instruction i, which keeps it until t. It
-// wakes the barriers that are parked on i: they do not wait for its transfer,
-// and what follows them has to be taken in the order of time.
+// wakes the barriers of its core that are parked on i: they do not wait for
+// its transfer, and what follows them has to be taken in the order of time. A
+// barrier of another core is parked on what it depends on, and does not wait
+// for what else g has taken.
 func (s *sim) passed(g int, i uint32, t float64) {
 	q := &s.seqs[g]
 	q.pos++
@@ -663,7 +665,7 @@ func (s *sim) passed(g int, i uint32, t float64) {
 		return
 	}
 	for o := range s.seqs {
-		if b := &s.seqs[o]; b.waitFor == i+1 && s.p.kind[b.list[b.pos]] == kindBarrier {
+		if b := &s.seqs[o]; b.waitFor == i+1 && s.p.groups[o].core == s.p.groups[g].core && s.p.kind[b.list[b.pos]] == kindBarrier {
 			b.waitFor = 0
 			s.parked--
 			s.push(event{t: max(q.done, b.arrived), kind: evStep, a: uint32(o)})
