@@ -71,7 +71,9 @@ func (b *bench) peers() error {
 	if _, err := exec.LookPath("AstraSim_Analytical_Congestion_Unaware"); err == nil {
 		absent = "installed, but it places one compute resource only, so that the graph cannot be given to it"
 	}
-	b.r.Peers = append(b.r.Peers, Peer{Name: "ASTRA-sim", Absent: absent})
+	b.r.Peers = append(b.r.Peers, Peer{Name: "ASTRA-sim", Absent: absent},
+		Peer{Name: "ATLAHS", Absent: "no adapter here: it has no release to install"},
+		Peer{Name: "Akita", Absent: "no adapter here: it is a library, and Go's module proxy did not give it where this was written"})
 	return nil
 }
 
