@@ -86,7 +86,7 @@ func browser(t *testing.T) (context.Context, func() []string) {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 4*time.Minute) // the machine may be busy
 	t.Cleanup(cancel)
 	var mu sync.Mutex
 	var bad []string
@@ -120,7 +120,7 @@ func browser(t *testing.T) (context.Context, func() []string) {
 // wait waits until a JavaScript expression is true.
 func wait(expr string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
-		for range 400 {
+		for range 2400 {
 			var ok bool
 			if err := chromedp.Evaluate("!!("+expr+")", &ok).Do(ctx); err != nil {
 				return err
@@ -130,7 +130,7 @@ func wait(expr string) chromedp.Action {
 			}
 			time.Sleep(25 * time.Millisecond)
 		}
-		return fmt.Errorf("in 10 s it never came true that %s", expr)
+		return fmt.Errorf("in a minute it never came true that %s", expr)
 	})
 }
 
