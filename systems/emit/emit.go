@@ -74,6 +74,7 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 	n := names{used: map[string]int{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
+	var work []func() error // begun when the list of artifacts grows no more
 	blocks := m.TopBlocks()
 	// Files are written side by side; where there are fewer than cores, a file
 	// has several.
@@ -106,12 +107,15 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			if !f.graph {
 				o.traces[name] = key
 			}
-			g.Go(func() error {
+			work = append(work, func() error {
 				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph, each) })
 				o.Artifacts[slot].Size = size
 				return err
 			})
 		}
+	}
+	for _, f := range work {
+		g.Go(f)
 	}
 	return g.Wait()
 }

@@ -54,6 +54,12 @@ func TestPackageIsTheSame(t *testing.T) {
 		if err := Traces(ctx, w, &o, FamilyRunA); err != nil {
 			t.Fatal(err)
 		}
+		for _, a := range o.Artifacts {
+			st, err := os.Stat(filepath.Join(o.staging, filepath.Base(a.Path)))
+			if err != nil || a.Size == 0 || st.Size() != a.Size {
+				t.Errorf("%s: size %d is told, not that of the file (%v)", a.Path, a.Size, err)
+			}
+		}
 		if o.cached == 1 { // would be seen if it were read
 			for name := range o.traces {
 				spoil(t, filepath.Join(o.staging, name))
