@@ -433,46 +433,10 @@ func (g *Graph) checkConv(op OpID) error {
 
 // checkCalls refuses recursion and whiles whose parts do not fit.
 func (g *Graph) checkCalls() error {
-	const (
-		white = iota
-		grey
-		black
-	)
-	state := make([]uint8, g.NumComps())
-	type frame struct {
-		comp CompID
-		op   OpID // next operator to look at
-		call int
-	}
-	var stack []frame
+	w := newCallWalk(g)
 	for c := range CompID(g.NumComps()) {
-		if state[c] != white {
-			continue
-		}
-		state[c] = grey
-		stack = append(stack[:0], frame{c, g.Comps.First[c], 0})
-	walk:
-		for len(stack) > 0 {
-			f := &stack[len(stack)-1]
-			for f.op < g.Comps.End[f.comp] {
-				calls := g.Calls(f.op)
-				if f.call == len(calls) {
-					f.op, f.call = f.op+1, 0
-					continue
-				}
-				to := calls[f.call].Comp
-				f.call++
-				switch state[to] {
-				case grey:
-					return g.opErr(f.op, "it calls computation %q, which calls it: recursion", g.CompText(to))
-				case white:
-					state[to] = grey
-					stack = append(stack, frame{to, g.Comps.First[to], 0})
-					continue walk
-				}
-			}
-			state[f.comp] = black
-			stack = stack[:len(stack)-1]
+		if by, to, recursion := w.from(c); recursion {
+			return g.opErr(by, "it calls computation %q, which calls it: recursion", g.CompText(to))
 		}
 	}
 	for op := range OpID(g.NumOps()) {

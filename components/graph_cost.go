@@ -320,34 +320,7 @@ func (t *Totals) add(m Totals, n int64) {
 // BottomUp returns the computations reachable from the entry, callees before
 // callers, the entry last. The graph must have no recursion (Check).
 func (g *Graph) BottomUp() []CompID {
-	type frame struct {
-		comp CompID
-		op   OpID
-		call int
-	}
-	var order []CompID
-	seen := make([]bool, g.NumComps())
-	seen[g.Entry] = true
-	stack := []frame{{g.Entry, g.Comps.First[g.Entry], 0}}
-walk:
-	for len(stack) > 0 {
-		f := &stack[len(stack)-1]
-		for f.op < g.Comps.End[f.comp] {
-			calls := g.Calls(f.op)
-			if f.call == len(calls) {
-				f.op, f.call = f.op+1, 0
-				continue
-			}
-			to := calls[f.call].Comp
-			f.call++
-			if !seen[to] {
-				seen[to] = true
-				stack = append(stack, frame{to, g.Comps.First[to], 0})
-				continue walk
-			}
-		}
-		order = append(order, f.comp)
-		stack = stack[:len(stack)-1]
-	}
-	return order
+	w := newCallWalk(g)
+	w.from(g.Entry)
+	return w.order
 }

@@ -1,7 +1,6 @@
 package chakra
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,24 +10,10 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/io/format"
+	"perfsim/io/internal/readtest"
 )
 
-func readText(text string) (*components.Module, error) {
-	src, err := format.FromBytes("x", []byte(text))
-	if err != nil {
-		return nil, err
-	}
-	return read(context.Background(), src, format.Options{Jobs: 1})
-}
-
-func codes(m *components.Module) string {
-	var out []string
-	for _, n := range m.Notes {
-		out = append(out, fmt.Sprintf("%s=%d", n.Code, n.Count))
-	}
-	return strings.Join(out, " ")
-}
+func readText(text string) (*components.Module, error) { return readtest.Text(read, "x", text) }
 
 // list writes the instructions: lane, opcode, name, duration, and producers
 // by name with the first letter of the kind.
@@ -91,7 +76,7 @@ comm | CollectiveCompute coll | 2000 | F:aten::add(1) O:send
 	if got := list(m); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if codes(m) != "unresolved-control-dependency=1 no-duration=1 estimated-communication=1" {
+	if readtest.Codes(m) != "unresolved-control-dependency=1 no-duration=1 estimated-communication=1" {
 		t.Errorf("notes %v", m.Notes)
 	}
 	if !strings.HasSuffix(m.Notes[0].Text, "the first: node 7 at byte 22 depends on node 99") {
@@ -116,8 +101,8 @@ func TestFeederJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "compute | COMP k | 1 |\ncpu | a::b a::b(1) | 3000 | F:k\n"
-	if got := list(m); got != want || codes(m) != "no-duration=1" {
-		t.Errorf("got\n%s%s\nwant\n%s", got, codes(m), want)
+	if got := list(m); got != want || readtest.Codes(m) != "no-duration=1" {
+		t.Errorf("got\n%s%s\nwant\n%s", got, readtest.Codes(m), want)
 	}
 }
 
@@ -191,7 +176,7 @@ func TestCycle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Edges.Counts(); got[components.Flow] != 1 || got[components.Ordered] != 1 || !strings.Contains(codes(m), "control-cycle=1") {
+	if got := m.Edges.Counts(); got[components.Flow] != 1 || got[components.Ordered] != 1 || !strings.Contains(readtest.Codes(m), "control-cycle=1") {
 		t.Errorf("edges %v, notes %v", got, m.Notes)
 	}
 }
@@ -222,7 +207,7 @@ func TestBad(t *testing.T) {
 	} {
 		m, err := readText(c.in)
 		if err == nil {
-			t.Errorf("%.60q: no error, %s", c.in, codes(m))
+			t.Errorf("%.60q: no error, %s", c.in, readtest.Codes(m))
 		} else if !strings.HasPrefix(err.Error(), c.err) {
 			t.Errorf("%.60q: error %v, want %s", c.in, err, c.err)
 		}

@@ -13,6 +13,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/datadir"
 	"perfsim/io/format"
+	"perfsim/io/internal/readtest"
 )
 
 func readFile(t *testing.T, path string) *components.Module {
@@ -70,7 +71,7 @@ func TestChakraFiles(t *testing.T) {
 			if got != deps {
 				t.Errorf("%d dependencies, want %d", got, deps)
 			}
-			t.Logf("%d nodes, %d deps, notes %s", nodes, deps, codes(m))
+			t.Logf("%d nodes, %d deps, notes %s", nodes, deps, readtest.Codes(m))
 		})
 	}
 	if seen < 6 {
@@ -160,7 +161,7 @@ func TestHostFiles(t *testing.T) {
 			if work != count {
 				t.Errorf("%d nodes with work, %d leaves", work, count)
 			}
-			t.Logf("%d nodes, edges %v, notes %s", m.Instr.Len(), m.Edges.Declared, codes(m))
+			t.Logf("%d nodes, edges %v, notes %s", m.Instr.Len(), m.Edges.Declared, readtest.Codes(m))
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package goal
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,16 +11,10 @@ import (
 	"perfsim/components"
 	"perfsim/components/datadir"
 	"perfsim/ecs"
-	"perfsim/io/format"
+	"perfsim/io/internal/readtest"
 )
 
-func readText(text string) (*components.Module, error) {
-	src, err := format.FromBytes("x", []byte(text))
-	if err != nil {
-		return nil, err
-	}
-	return read(context.Background(), src, format.Options{Jobs: 1})
-}
+func readText(text string) (*components.Module, error) { return readtest.Text(read, "x", text) }
 
 func list(m *components.Module) string {
 	var b strings.Builder
@@ -33,14 +26,6 @@ func list(m *components.Module) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-func codes(m *components.Module) string {
-	var out []string
-	for _, n := range m.Notes {
-		out = append(out, fmt.Sprintf("%s=%d", n.Code, n.Count))
-	}
-	return strings.Join(out, " ")
 }
 
 // By hand: forward references, comments, options, both ranks exchanging a
@@ -77,8 +62,8 @@ rank 0 cpu 2 | calc r0.l3 | 100 | F:3 F:6
 	if got := list(m); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if codes(m) != "estimated-communication=2 receive-time=2 irequires=2" {
-		t.Errorf("notes %s", codes(m))
+	if readtest.Codes(m) != "estimated-communication=2 receive-time=2 irequires=2" {
+		t.Errorf("notes %s", readtest.Codes(m))
 	}
 }
 
@@ -104,7 +89,7 @@ rank 2 { a: recv 9b from -1 tag -1 b: recv 1b from 0 tag 1 c: recv 2b from 0 tag
 	if fmt.Sprint(size) != fmt.Sprint(want) {
 		t.Errorf("received %v, want %v", size, want)
 	}
-	if got := codes(m); got != "wildcard-receive=2 unmatched-receive=1 unmatched-send=1 estimated-communication=5 receive-time=5" {
+	if got := readtest.Codes(m); got != "wildcard-receive=2 unmatched-receive=1 unmatched-send=1 estimated-communication=5 receive-time=5" {
 		t.Errorf("notes %s", got)
 	}
 	if !strings.HasSuffix(m.Notes[1].Text, "the first: 4:109 in rank 2") {
@@ -170,7 +155,7 @@ func TestFiles(t *testing.T) {
 		if want := count("requires") + count("recv"); m.Edges.Counts()[components.Flow] != uint64(want) {
 			t.Errorf("%s: %d dependencies, want %d", path, m.Edges.Counts()[components.Flow], want)
 		}
-		t.Logf("%s: %d operations, notes %s", filepath.Base(path), m.Instr.Len(), codes(m))
+		t.Logf("%s: %d operations, notes %s", filepath.Base(path), m.Instr.Len(), readtest.Codes(m))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"perfsim/components/datadir"
 	"perfsim/ecs"
 	"perfsim/io/format"
+	"perfsim/io/internal/readtest"
 	"perfsim/io/internal/timeline"
 )
 
@@ -149,7 +150,7 @@ func TestKinetoFiles(t *testing.T) {
 				t.Errorf("%d late", n)
 			}
 			checkReplay(t, m)
-			t.Logf("%d instructions, %d device events, %d launches, notes %s", m.Instr.Len(), launched, gotLaunched, codes(m))
+			t.Logf("%d instructions, %d device events, %d launches, notes %s", m.Instr.Len(), launched, gotLaunched, readtest.Codes(m))
 		})
 	}
 }
@@ -225,7 +226,7 @@ func TestPlainFiles(t *testing.T) {
 				t.Errorf("%d slices, want %d", slices, total)
 			}
 			checkReplay(t, m)
-			t.Logf("%d instructions of %d slices, notes %s", m.Instr.Len(), total, codes(m))
+			t.Logf("%d instructions of %d slices, notes %s", m.Instr.Len(), total, readtest.Codes(m))
 		})
 	}
 }
@@ -245,7 +246,7 @@ func TestNegativeFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := codes(m); !strings.Contains(got, want) {
+		if got := readtest.Codes(m); !strings.Contains(got, want) {
 			t.Errorf("%s: notes %s, want %s", name, got, want)
 		}
 		checkReplay(t, m)

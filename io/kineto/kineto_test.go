@@ -1,22 +1,17 @@
 package kineto
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/io/format"
+	"perfsim/io/internal/readtest"
 )
 
 func readText(name, text string) (*components.Module, error) {
-	src, err := format.FromBytes(name, []byte(text))
-	if err != nil {
-		return nil, err
-	}
-	return read(context.Background(), src, format.Options{Jobs: 1})
+	return readtest.Text(read, name, text)
 }
 
 // list writes the instructions of a module, a line each: lane, opcode, start
@@ -34,14 +29,6 @@ func list(m *components.Module) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-func codes(m *components.Module) string {
-	var out []string
-	for _, n := range m.Notes {
-		out = append(out, fmt.Sprintf("%s=%d", n.Code, n.Count))
-	}
-	return strings.Join(out, " ")
 }
 
 const launchTrace = `{"schemaVersion":1,"traceEvents":[
@@ -80,8 +67,8 @@ thread 70 (python) host | cudaDeviceSynchronize cudaDeviceSynchronize | 148250+1
 	if b, f := m.Instr.DMABytes.At(6), m.Instr.Flags.At(6); b != 32 || !f.Has(components.FlagCollective|components.FlagMeasured) {
 		t.Errorf("the collective has %d bytes, flags %x", b, f)
 	}
-	if codes(m) != "" || m.Attribute("trace.traceName") != "x.json" || m.Attribute("trace.schemaVersion") != "1" {
-		t.Errorf("notes %s, attributes %v", codes(m), m.Attributes)
+	if readtest.Codes(m) != "" || m.Attribute("trace.traceName") != "x.json" || m.Attribute("trace.schemaVersion") != "1" {
+		t.Errorf("notes %s, attributes %v", readtest.Codes(m), m.Attributes)
 	}
 }
 
@@ -199,8 +186,8 @@ thread 1 | over over | 20000+5000 |
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	const notes = "unclosed-slice=1 unopened-slice=1 nested-slice=1 overlap=1 unbound-flow=1 unmatched-flow=1 cut-slice=1 no-phase=1 skipped-events=1 unexplained-wait=2"
-	if codes(m) != notes {
-		t.Errorf("notes %s, want %s", codes(m), notes)
+	if readtest.Codes(m) != notes {
+		t.Errorf("notes %s, want %s", readtest.Codes(m), notes)
 	}
 }
 
@@ -256,8 +243,8 @@ func TestBad(t *testing.T) {
 			t.Errorf("%.60s: %v", c.in, err)
 		case c.err != "" && (err == nil || !strings.HasPrefix(err.Error(), c.err)):
 			t.Errorf("%.60s: error %v, want %s", c.in, err, c.err)
-		case c.err == "" && codes(m) != c.notes:
-			t.Errorf("%.60s: notes %q, want %q", c.in, codes(m), c.notes)
+		case c.err == "" && readtest.Codes(m) != c.notes:
+			t.Errorf("%.60s: notes %q, want %q", c.in, readtest.Codes(m), c.notes)
 		}
 	}
 }
