@@ -389,20 +389,8 @@ func unescape(s string) string {
 		}
 		i++
 		switch e := s[i]; e {
-		case 'n':
-			b = append(b, '\n')
-		case 't':
-			b = append(b, '\t')
-		case 'r':
-			b = append(b, '\r')
-		case 'a':
-			b = append(b, '\a')
-		case 'b':
-			b = append(b, '\b')
-		case 'f':
-			b = append(b, '\f')
-		case 'v':
-			b = append(b, '\v')
+		case 'a', 'b', 'f', 'n', 'r', 't', 'v':
+			b = append(b, "\a\b\f\n\r\t\v"[strings.IndexByte("abfnrtv", e)])
 		case 'x':
 			n := 0
 			v := byte(0)
