@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"perfsim/io/ttprof"
-	"perfsim/systems/zonestat"
+	"perfsim/io/tenstorrent/profilelog"
+	"perfsim/systems/devicelog"
 )
 
 // logRows is the size of the log; PERFSIM_BENCH_ROWS=10000000 gives the one
@@ -26,7 +26,7 @@ func logRows() int64 {
 	return 300_000
 }
 
-func writeLog(tb testing.TB) (path string, size, rows int64, totals map[string]ttprof.GenTotal) {
+func writeLog(tb testing.TB) (path string, size, rows int64, totals map[string]profilelog.GenTotal) {
 	tb.Helper()
 	path = filepath.Join(tb.TempDir(), "log.csv")
 	f, err := os.Create(path)
@@ -34,7 +34,7 @@ func writeLog(tb testing.TB) (path string, size, rows int64, totals map[string]t
 		tb.Fatal(err)
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
-	rows, totals, err = ttprof.Generate(w, ttprof.GenOptions{Rows: logRows(), Seed: 1})
+	rows, totals, err = profilelog.Generate(w, profilelog.GenOptions{Rows: logRows(), Seed: 1})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func BenchmarkDeviceLog(b *testing.B) {
 			perRow := 0.0
 			began := time.Now()
 			for b.Loop() {
-				l, err := ttprof.ReadFile(context.Background(), path, ttprof.Options{Workers: procs})
+				l, err := profilelog.ReadFile(context.Background(), path, profilelog.Options{Workers: procs})
 				if err != nil {
 					b.Fatal(err)
 				}
-				z, err := zonestat.Zones(context.Background(), l, zonestat.ByZone|zonestat.ByRisc)
+				z, err := devicelog.Zones(context.Background(), l, devicelog.ByZone|devicelog.ByRisc)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -87,7 +87,7 @@ func BenchmarkDeviceLog(b *testing.B) {
 }
 
 // pythonSeconds runs the plain script and checks that it found the same.
-func pythonSeconds(b *testing.B, path string, rows int64, totals map[string]ttprof.GenTotal) float64 {
+func pythonSeconds(b *testing.B, path string, rows int64, totals map[string]profilelog.GenTotal) float64 {
 	py, err := exec.LookPath("python3")
 	if err != nil {
 		return 0
@@ -117,7 +117,7 @@ func TestDeviceLogMemory(t *testing.T) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	l, err := ttprof.ReadFile(context.Background(), path, ttprof.Options{})
+	l, err := profilelog.ReadFile(context.Background(), path, profilelog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"perfsim/ecs"
-	"perfsim/io/metricstore"
+	"perfsim/io/neuron/metricstore"
 )
 
 // System is one step of a pass.

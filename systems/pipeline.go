@@ -7,7 +7,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/io/metricstore"
+	"perfsim/io/neuron/metricstore"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	"perfsim/systems/deps"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"perfsim/components"
-	"perfsim/io/hlo"
+	"perfsim/io/xla/hlo"
 )
 
 func each(t *testing.T, f func(t *testing.T, name, config string)) {

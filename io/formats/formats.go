@@ -6,26 +6,26 @@ import (
 	"fmt"
 	"strings"
 
-	"perfsim/io/birjson"
-	"perfsim/io/catapult"
-	"perfsim/io/chakra"
 	"perfsim/io/format"
-	"perfsim/io/goal"
-	"perfsim/io/hlo"
-	"perfsim/io/kineto"
-	"perfsim/io/module"
-	"perfsim/io/neuronprofile"
-	"perfsim/io/stablehlo"
-	"perfsim/io/ttprof"
+	"perfsim/io/neuron/birjson"
+	"perfsim/io/neuron/profile"
+	"perfsim/io/psim"
+	"perfsim/io/tenstorrent/profilelog"
+	"perfsim/io/traces/catapult"
+	"perfsim/io/traces/chakra"
+	"perfsim/io/traces/goal"
+	"perfsim/io/traces/kineto"
+	"perfsim/io/xla/hlo"
+	"perfsim/io/xla/stablehlo"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
 // the input, so the more particular ones come first.
 func Importers() []format.Importer {
 	return []format.Importer{
-		module.Importer,
+		psim.Importer,
 		birjson.Importer,
-		neuronprofile.Importer,
+		profile.Importer,
 		catapult.Importer,
 		kineto.Importer,
 		chakra.Importer,
@@ -33,14 +33,14 @@ func Importers() []format.Importer {
 		hlo.TextImporter,
 		hlo.ProtoImporter,
 		stablehlo.Importer,
-		ttprof.Importer,
+		profilelog.Importer,
 	}
 }
 
 // Exporters lists what can be written.
 func Exporters() []format.Exporter {
 	return []format.Exporter{
-		module.Exporter,
+		psim.Exporter,
 		birjson.Exporter,
 	}
 }

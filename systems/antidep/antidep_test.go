@@ -12,12 +12,12 @@ import (
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 var (
 	ctx    = context.Background()
-	engine = variant.Engine{Cost: cost.Fill, Place: place.Run}
+	engine = scenario.Engine{Cost: cost.Fill, Place: place.Run}
 )
 
 func analyse(t testing.TB, w *components.World, table func(m *components.Module) *Table, top int) (*Report, *Table) {
@@ -176,7 +176,7 @@ func TestCostsAreExactAndBoundsHold(t *testing.T) {
 		}
 		rep, tab := analyse(t, w, table, r.IntN(3))
 		for _, c := range rep.Buffers {
-			f := variant.Fork(w)
+			f := scenario.Fork(w)
 			DropBuffers(f, tab, []uint32{uint32(c.Buffer.Lo)})
 			if err := place.Run(ctx, f); err != nil {
 				t.Fatal(err)
@@ -222,7 +222,7 @@ func TestMoreBuffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := variant.Fork(w)
+		f := scenario.Fork(w)
 		room := NewRoom(w.Module, tab)
 		MoreBuffers(f, tab, room.Copies(c.n))
 		if err := place.Run(ctx, f); err != nil {

@@ -6,7 +6,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/internal/overlap"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // MoreBuffers gives every buffer of the table its number of copies in a copy
@@ -75,7 +75,7 @@ func overwrites(m *components.Module, writer, p components.InstrID, buffer Buffe
 
 // replace gives the copy a relation without some edges and with others.
 func replace(c *components.World, drop map[uint32]bool, add map[components.InstrID][]uint32) {
-	variant.Without(c, func(_ uint32, e int, _ uint32) bool { return drop[uint32(e)] })
+	scenario.Without(c, func(_ uint32, e int, _ uint32) bool { return drop[uint32(e)] })
 	if len(add) == 0 {
 		return
 	}

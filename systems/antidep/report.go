@@ -13,7 +13,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // Cost is what the anti-dependencies of one buffer cost.
@@ -58,7 +58,7 @@ type Options struct {
 
 // Make computes the report of a placed world. a is the attribution of run A,
 // paths its critical paths with loop bodies counted once.
-func Make(ctx context.Context, w *components.World, engine variant.Engine, t *Table, a *components.Attribution, paths []*attribute.Path, o Options) (*Report, error) {
+func Make(ctx context.Context, w *components.World, engine scenario.Engine, t *Table, a *components.Attribution, paths []*attribute.Path, o Options) (*Report, error) {
 	m := w.Module
 	r := &Report{A: w.Latency(components.RunA), B: w.Latency(components.RunB)}
 	for _, row := range m.TopBlocks() {
@@ -248,10 +248,10 @@ func detour(w *components.World, a *components.Attribution, p *attribute.Path, o
 
 // exact predicts anew without the anti-dependencies of each of the first top
 // buffers of order that may cost anything.
-func (r *Report) exact(ctx context.Context, w *components.World, engine variant.Engine, t *Table, order []int, top int) error {
+func (r *Report) exact(ctx context.Context, w *components.World, engine scenario.Engine, t *Table, order []int, top int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
-	pool := variant.NewPool(w)
+	pool := scenario.NewPool(w)
 	for _, k := range order {
 		c := &r.Buffers[k]
 		if c.Exact {
@@ -278,7 +278,7 @@ func (r *Report) exact(ctx context.Context, w *components.World, engine variant.
 // DropBuffers takes the anti-dependencies of some buffers out of a copy.
 func DropBuffers(c *components.World, t *Table, buffers []uint32) {
 	at := 0
-	variant.Without(c, func(_ uint32, e int, _ uint32) bool {
+	scenario.Without(c, func(_ uint32, e int, _ uint32) bool {
 		for at < len(t.Edges) && int(t.Edges[at]) < e {
 			at++
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"perfsim/bench/gen"
+	"perfsim/bench/self/gen"
 	"perfsim/components"
 	"perfsim/systems/cost"
 )

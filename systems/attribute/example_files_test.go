@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"perfsim/components"
-	"perfsim/io/birjson"
 	"perfsim/io/format"
+	"perfsim/io/neuron/birjson"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	"perfsim/systems/place"

@@ -7,7 +7,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/datadir"
 	"perfsim/io/format"
-	"perfsim/io/neuronprofile"
+	"perfsim/io/neuron/profile"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	"perfsim/systems/place"
@@ -21,7 +21,7 @@ func readProfile(t testing.TB, path string) *components.Module {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	m, err := neuronprofile.Importer.Module(ctx, src, format.Options{Jobs: 1})
+	m, err := profile.Importer.Module(ctx, src, format.Options{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

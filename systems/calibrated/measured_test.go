@@ -12,7 +12,7 @@ import (
 	"perfsim/components/datadir"
 	"perfsim/ecs"
 	"perfsim/io/format"
-	"perfsim/io/neuronprofile"
+	"perfsim/io/neuron/profile"
 )
 
 // profiles are the real profiles as JSON text, by name.
@@ -46,7 +46,7 @@ func read(t *testing.T, name string, text []byte) *components.Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := neuronprofile.Importer.Module(ctx, src, format.Options{Jobs: 1})
+	m, err := profile.Importer.Module(ctx, src, format.Options{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

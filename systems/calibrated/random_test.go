@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perfsim/bench/gen"
+	"perfsim/bench/self/gen"
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/internal/randmod"

@@ -7,8 +7,8 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
-	"perfsim/io/birjson"
 	"perfsim/io/format"
+	"perfsim/io/neuron/birjson"
 	"perfsim/systems/cost"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"perfsim/components"
-	"perfsim/io/birjson"
 	"perfsim/io/format"
+	"perfsim/io/neuron/birjson"
 )
 
 // The dependencies of the example modules, which their author worked out

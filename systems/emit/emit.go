@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
-	"perfsim/io/catapult"
-	"perfsim/io/metricstore"
-	"perfsim/io/pttf"
+	"perfsim/io/neuron/metricstore"
+	"perfsim/io/neuron/pttf"
+	"perfsim/io/traces/catapult"
 )
 
 // Families of trace files. Only the first is packaged.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"perfsim/components"
-	"perfsim/io/pttf"
+	"perfsim/io/neuron/pttf"
 )
 
 // placed is a module of two blocks with times by hand.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"perfsim/components"
-	"perfsim/io/catapult"
-	"perfsim/io/pttf"
+	"perfsim/io/neuron/pttf"
+	"perfsim/io/traces/catapult"
 )
 
 // streamed is a trace that goes straight into the package.

@@ -11,7 +11,7 @@ import (
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // work is the instructions of one opcode on one lane.
@@ -165,7 +165,7 @@ func (x *Analysis) constraints(path *attribute.PathReport) []candidate {
 
 func dropClass(class uint8) func(c *components.World) {
 	return func(c *components.World) {
-		variant.Without(c, func(_ uint32, _ int, word uint32) bool { return uint8(word>>ecs.ClassShift) == class })
+		scenario.Without(c, func(_ uint32, _ int, word uint32) bool { return uint8(word>>ecs.ClassShift) == class })
 	}
 }
 
@@ -174,7 +174,7 @@ func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
 	base := x.World.Latency(components.RunA)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, x.World.Config.Jobs))
-	pool := variant.NewPool(x.World)
+	pool := scenario.NewPool(x.World)
 	for k := range list {
 		c := &list[k]
 		if c.change == nil || c.Exact || c.costs && x.knows() || !c.costs && x.semaphores() {

@@ -10,19 +10,19 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
-	"perfsim/io/birjson"
 	"perfsim/io/format"
+	"perfsim/io/neuron/birjson"
 	"perfsim/systems/attribute"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/overlap"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 var (
 	ctx    = context.Background()
-	engine = variant.Engine{Cost: cost.Fill, Place: place.Run}
+	engine = scenario.Engine{Cost: cost.Fill, Place: place.Run}
 )
 
 func placed(t testing.TB, m *components.Module, mach string, loops string) *components.World {

@@ -12,7 +12,7 @@ import (
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // Share is a part of something, in ns and as a fraction of the whole.
@@ -183,7 +183,7 @@ type Options struct {
 // questions behind it are made of.
 type Analysis struct {
 	World  *components.World
-	Engine variant.Engine
+	Engine scenario.Engine
 	Rules  place.Rules
 	Why    *components.Attribution // of run A
 	Paths  []*attribute.Path
@@ -192,7 +192,7 @@ type Analysis struct {
 }
 
 // Analyse attributes a placed world.
-func Analyse(ctx context.Context, w *components.World, engine variant.Engine, o Options) (*Analysis, error) {
+func Analyse(ctx context.Context, w *components.World, engine scenario.Engine, o Options) (*Analysis, error) {
 	if o.Top <= 0 {
 		o.Top = 5
 	}

@@ -13,7 +13,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/datadir"
 	"perfsim/components/machine"
-	"perfsim/io/hlo"
+	"perfsim/io/xla/hlo"
 	"perfsim/systems/lower"
 	"perfsim/systems/lower/check"
 )

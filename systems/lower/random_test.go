@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
-	"perfsim/io/birjson"
 	"perfsim/io/format"
+	"perfsim/io/neuron/birjson"
 	"perfsim/systems/cost"
 	"perfsim/systems/lower"
 	"perfsim/systems/lower/check"

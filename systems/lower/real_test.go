@@ -12,8 +12,8 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/datadir"
-	"perfsim/io/hlo"
-	"perfsim/io/stablehlo"
+	"perfsim/io/xla/hlo"
+	"perfsim/io/xla/stablehlo"
 	"perfsim/systems/lower"
 	"perfsim/systems/lower/check"
 )

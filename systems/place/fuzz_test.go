@@ -9,7 +9,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/io/format"
-	"perfsim/io/module"
+	"perfsim/io/psim"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 )
@@ -25,7 +25,7 @@ func FuzzSnapshot(f *testing.F) {
 	for seed := range uint64(3) {
 		m := randmod.Module(rand.New(rand.NewPCG(9, seed)), randmod.Options{Streams: 2, Blocks: true, Nested: true})
 		var b bytes.Buffer
-		if err := module.Write(context.Background(), &b, m, format.Options{Jobs: 1}); err != nil {
+		if err := psim.Write(context.Background(), &b, m, format.Options{Jobs: 1}); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
@@ -36,7 +36,7 @@ func FuzzSnapshot(f *testing.F) {
 // readAndPlace simulates the module in b where its check lets it through, and
 // tells whether it did.
 func readAndPlace(b []byte, mach *machine.Machine) bool {
-	s, err := module.FromBytes("damaged", bytes.Clone(b))
+	s, err := psim.FromBytes("damaged", bytes.Clone(b))
 	if err != nil {
 		return false
 	}
@@ -68,11 +68,11 @@ func TestDamagedColumns(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, seed))
 		m := randmod.Module(r, randmod.Options{Streams: 2, Blocks: true, Nested: true})
 		var b bytes.Buffer
-		if err := module.Write(context.Background(), &b, m, format.Options{Jobs: 1}); err != nil {
+		if err := psim.Write(context.Background(), &b, m, format.Options{Jobs: 1}); err != nil {
 			t.Fatal(err)
 		}
 		raw := b.Bytes()
-		s, err := module.FromBytes("whole", raw)
+		s, err := psim.FromBytes("whole", raw)
 		if err != nil {
 			t.Fatal(err)
 		}

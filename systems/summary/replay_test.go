@@ -8,8 +8,8 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
-	"perfsim/io/catapult"
 	"perfsim/io/format"
+	"perfsim/io/traces/catapult"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"

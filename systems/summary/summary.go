@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
-	"perfsim/io/metricstore"
+	"perfsim/io/neuron/metricstore"
 )
 
 // Engine is one lane's share of a simulation.

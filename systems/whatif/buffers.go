@@ -13,7 +13,7 @@ import (
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // buffers gives every buffer n copies, or where p.fit is set as many of them
@@ -110,7 +110,7 @@ func order(t *antidep.Table, worth map[antidep.Buffer]int) []uint32 {
 
 // worthOf ranks the buffers of a placed world by what their anti-dependencies
 // hold.
-func worthOf(ctx context.Context, w *components.World, engine variant.Engine) (map[antidep.Buffer]int, error) {
+func worthOf(ctx context.Context, w *components.World, engine scenario.Engine) (map[antidep.Buffer]int, error) {
 	rules := place.RulesFor(w)
 	a, err := attribute.Bind(ctx, w, rules, components.RunA)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"perfsim/systems/antidep"
 	"perfsim/systems/cost"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // plan is a copy of a world while settings are applied to it: the machine is
@@ -584,7 +584,7 @@ func (p *plan) drop(s Setting) error {
 		return nil
 	}
 	p.edges = append(p.edges, func(_ context.Context, p *plan) error {
-		variant.Without(p.w, func(_ uint32, _ int, word uint32) bool {
+		scenario.Without(p.w, func(_ uint32, _ int, word uint32) bool {
 			for _, c := range classes {
 				if uint8(word>>ecs.ClassShift) == c {
 					return true

@@ -21,7 +21,7 @@ import (
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 // Point is the prediction with one combination of settings.
@@ -48,7 +48,7 @@ type Result struct {
 
 // Sweep predicts all points, several at a time. progress, where not nil, is
 // told how many are done.
-func Sweep(ctx context.Context, w *components.World, engine variant.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
+func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
 	r := &Result{Points: make([]Point, len(points))}
 	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.Latency(components.RunB)}
 	var err error
@@ -99,9 +99,9 @@ type how struct {
 }
 
 // one predicts one point.
-func one(ctx context.Context, base *components.World, engine variant.Engine, settings []Setting, h how) (Point, error) {
+func one(ctx context.Context, base *components.World, engine scenario.Engine, settings []Setting, h how) (Point, error) {
 	bound := h.bound
-	p := &plan{base: base, w: variant.Fork(base), fit: h.fit}
+	p := &plan{base: base, w: scenario.Fork(base), fit: h.fit}
 	p.w.Config.Jobs = 1
 	p.w.Config.Why = bound
 	p.w.Machine = clone(base.Machine)
@@ -112,7 +112,7 @@ func one(ctx context.Context, base *components.World, engine variant.Engine, set
 		}
 		out.Settings = append(out.Settings, s.Name+"="+s.Text)
 	}
-	variant.OwnCosts(p.w, false)
+	scenario.OwnCosts(p.w, false)
 	if err := engine.Cost(ctx, p.w); err != nil {
 		return Point{}, err
 	}
@@ -215,7 +215,7 @@ const nudge = 0.05
 
 // Elasticities tries every parameter that may matter under the world's model,
 // and returns those that do, the one that matters most first.
-func Elasticities(ctx context.Context, w *components.World, engine variant.Engine, progress func(done, total int64)) ([]Elasticity, error) {
+func Elasticities(ctx context.Context, w *components.World, engine scenario.Engine, progress func(done, total int64)) ([]Elasticity, error) {
 	names := candidates(w)
 	list := make([]Elasticity, len(names))
 	var done atomic.Int64

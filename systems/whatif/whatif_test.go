@@ -13,12 +13,12 @@ import (
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"
-	"perfsim/systems/variant"
+	"perfsim/systems/scenario"
 )
 
 var (
 	ctx    = context.Background()
-	engine = variant.Engine{Cost: cost.Fill, Place: place.Run}
+	engine = scenario.Engine{Cost: cost.Fill, Place: place.Run}
 )
 
 func TestParse(t *testing.T) {
@@ -257,7 +257,7 @@ func TestFieldsOfTheMachine(t *testing.T) {
 			return m.Reference.DMA.Div == 46 && m.Reference.DMA.Div8 == 736 && m.Memory.DMARate == 46
 		}},
 	} {
-		p := &plan{base: w, w: variant.Fork(w)}
+		p := &plan{base: w, w: scenario.Fork(w)}
 		p.w.Machine = clone(w.Machine)
 		a, err := Parse(c.s)
 		if err != nil {

@@ -18,18 +18,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"perfsim/bench/modelrun"
 	"perfsim/bench/models"
 	"perfsim/bench/record"
-	"perfsim/bench/trial"
 	"perfsim/components"
-	"perfsim/io/hlo"
-	"perfsim/systems/epoch"
+	"perfsim/io/xla/hlo"
+	"perfsim/systems/floorplan"
 	"perfsim/systems/lower"
 )
 
 // benchFlags are the options of the reference benchmark and ours.
 type benchFlags struct {
-	args trial.Args
+	args modelrun.Args
 
 	machine  string
 	dump     string
@@ -204,7 +204,7 @@ var (
 // settleMachine makes device and machine agree.
 func (f *benchFlags) settleMachine(c *cobra.Command) error {
 	if f.machine == "" {
-		m, err := trial.DefaultMachine(f.args.Device)
+		m, err := modelrun.DefaultMachine(f.args.Device)
 		if err != nil {
 			return usageError{err}
 		}
@@ -213,7 +213,7 @@ func (f *benchFlags) settleMachine(c *cobra.Command) error {
 	if f.sweeps("machine") { // each value brings its device
 		return nil
 	}
-	d, err := trial.Device(f.machine)
+	d, err := modelrun.Device(f.machine)
 	if err != nil {
 		return optionError(err)
 	}
@@ -288,12 +288,12 @@ func (f *benchFlags) run(c *cobra.Command) error {
 }
 
 // one runs one trial.
-func (f *benchFlags) one(c *cobra.Command, p *progress) (*trial.Outcome, *record.Record, error) {
+func (f *benchFlags) one(c *cobra.Command, p *progress) (*modelrun.Outcome, *record.Record, error) {
 	_, config, err := models.Find(f.args.Model, f.args.Config)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
-	opt := trial.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
+	opt := modelrun.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
 		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Repeats: f.repeats, Jobs: f.jobs,
 		Lower: lower.DefaultOptions(), Cost: f.cost}
 	if c.Flags().Changed("num_tokens") {
@@ -307,7 +307,7 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*trial.Outcome, *record
 		}
 		p.set(done)
 	}
-	o, err := trial.Run(c.Context(), opt)
+	o, err := modelrun.Run(c.Context(), opt)
 	p.finish()
 	if err != nil {
 		return nil, nil, optionError(err)
@@ -381,7 +381,7 @@ func (f *benchFlags) set(name, v string) error {
 		}
 		f.args.Microbatch = n
 	case "machine":
-		d, err := trial.Device(v)
+		d, err := modelrun.Device(v)
 		if err != nil {
 			return optionError(err)
 		}
@@ -403,7 +403,7 @@ func (f *benchFlags) set(name, v string) error {
 }
 
 // save writes the record under the reference benchmark's name.
-func (f *benchFlags) save(o *trial.Outcome, rec *record.Record) (string, error) {
+func (f *benchFlags) save(o *modelrun.Outcome, rec *record.Record) (string, error) {
 	id := f.id
 	if id == "" {
 		b := make([]byte, 3)
@@ -458,7 +458,7 @@ func (f *benchFlags) dumpHLO(c *cobra.Command) error {
 const stars = "*****************************************************\n"
 
 // print prints what the reference benchmark prints, and what is ours.
-func (f *benchFlags) print(out io.Writer, o *trial.Outcome, rec *record.Record) error {
+func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Record) error {
 	num := func(name string) float64 { x, _ := rec.Number(name); return x }
 	var b strings.Builder
 	b.WriteString(stars)
@@ -498,7 +498,7 @@ func (f *benchFlags) print(out io.Writer, o *trial.Outcome, rec *record.Record) 
 			return usagef("--epochs_svg: machine %s has no epochs", o.Machine)
 		}
 		plan := o.Phases[0].Plan
-		if err := saveBytes(f.epochSVG, out, epoch.Analyze(plan.Netlist(f.args.Model, f.args.MathFidelity), plan.Grid()).SVG(0)); err != nil {
+		if err := saveBytes(f.epochSVG, out, floorplan.Analyze(plan.Netlist(f.args.Model, f.args.MathFidelity), plan.Grid()).SVG(0)); err != nil {
 			return err
 		}
 	}
@@ -508,9 +508,9 @@ func (f *benchFlags) print(out io.Writer, o *trial.Outcome, rec *record.Record) 
 
 // epochText lists the operators of every epoch with their rectangles, and the
 // core map that `perfsim netlist` draws.
-func epochText(p *trial.Phase) string {
+func epochText(p *modelrun.Phase) string {
 	var b strings.Builder
-	rep := epoch.Analyze(p.Plan.Netlist(p.Name, ""), p.Plan.Grid())
+	rep := floorplan.Analyze(p.Plan.Netlist(p.Name, ""), p.Plan.Grid())
 	for i := range p.Plan.Epochs {
 		e := &p.Plan.Epochs[i]
 		fmt.Fprintf(&b, "   epoch %d: %d cores, %s from input to input, bound by %s; %s to load, %s through\n", i, e.Cores,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perfsim/bench/suite"
+	"perfsim/bench/self/suite"
 )
 
 // newBenchSelf returns the command that measures perfsim itself.

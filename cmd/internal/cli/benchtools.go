@@ -12,9 +12,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"perfsim/bench/modelrun"
 	"perfsim/bench/models"
 	"perfsim/bench/record"
-	"perfsim/bench/trial"
 	"perfsim/systems/lower"
 )
 
@@ -170,13 +170,13 @@ func tableRow(c *cobra.Command, model, config string, machines []string, jobs in
 	row := ""
 	for i, m := range machines {
 		format := "Fp16_b"
-		if d, err := trial.Device(m); err != nil {
+		if d, err := modelrun.Device(m); err != nil {
 			return "", err
 		} else if d == "cuda" {
 			format = "Fp16"
 		}
 		began := time.Now()
-		o, err := trial.Run(c.Context(), trial.Options{Model: model, Config: config, Machine: m, Format: format, Fidelity: "HiFi3", LoopCount: 1,
+		o, err := modelrun.Run(c.Context(), modelrun.Options{Model: model, Config: config, Machine: m, Format: format, Fidelity: "HiFi3", LoopCount: 1,
 			Jobs: jobs, Lower: lower.DefaultOptions(), Cost: "reference"})
 		if err != nil {
 			return "", fmt.Errorf("%s %s on %s: %w", model, config, m, err)

@@ -10,9 +10,9 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
-	"perfsim/systems/calibrate"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
+	calibrate "perfsim/systems/fit"
 )
 
 func newCalibrateCommand() *cobra.Command {

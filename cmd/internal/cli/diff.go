@@ -11,7 +11,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/systems"
-	"perfsim/systems/diff"
+	"perfsim/systems/compare"
 )
 
 // sideFlags say what a side of a comparison is.
@@ -26,7 +26,7 @@ const (
 func newDiffCommand() *cobra.Command {
 	var in inputFlags
 	var a, b sideFlags
-	var opt diff.Options
+	var opt compare.Options
 	var out string
 	var asJSON bool
 	c := &cobra.Command{
@@ -61,7 +61,7 @@ more than a threshold. -o writes both as one trace, two processes side by side.`
 			if err != nil {
 				return err
 			}
-			r := diff.Compare(first, second, opt)
+			r := compare.Compare(first, second, opt)
 			if r.Matched == 0 {
 				return fmt.Errorf("no instruction of %s is one of %s (--match name or order may help)", r.NameA, r.NameB)
 			}
@@ -87,8 +87,8 @@ more than a threshold. -o writes both as one trace, two processes side by side.`
 	fl.StringVar(&b.what, "b", sideAuto, "what B is: measured, predicted, or auto")
 	fl.StringVar(&b.machine, "machine-b", "", "machine for B's prediction; default: that of --machine")
 	fl.StringVar(&b.model, "model-b", "", "model for B's prediction; default: that of --model")
-	fl.StringVar(&opt.Match, "match", diff.MatchAuto, "match instructions by id, name, order (n-th of an opcode on an engine) or auto")
-	fl.StringVar(&opt.Align, "align", diff.AlignKernel, "lay the sides over one another at the kernel's start, at the first event (start), or as they are (none)")
+	fl.StringVar(&opt.Match, "match", compare.MatchAuto, "match instructions by id, name, order (n-th of an opcode on an engine) or auto")
+	fl.StringVar(&opt.Align, "align", compare.AlignKernel, "lay the sides over one another at the kernel's start, at the first event (start), or as they are (none)")
 	fl.Float64Var(&opt.Threshold, "threshold", 0, "difference of starts in ns from which the timelines count as parted; default: 1 % of A's kernel time")
 	fl.IntVar(&opt.Worst, "worst", 10, "how many of the largest differences to list")
 	fl.StringVarP(&out, "output", "o", "", "write both timelines as one trace to this file (.gz compresses, - is standard output)")
@@ -96,7 +96,7 @@ more than a threshold. -o writes both as one trace, two processes side by side.`
 	return c
 }
 
-func checkSides(opt *diff.Options, a, b *sideFlags) error {
+func checkSides(opt *compare.Options, a, b *sideFlags) error {
 	for _, s := range []struct{ flag, v string }{{"a", a.what}, {"b", b.what}} {
 		switch s.v {
 		case sideAuto, sideMeasured, sidePredicted:
@@ -110,12 +110,12 @@ func checkSides(opt *diff.Options, a, b *sideFlags) error {
 		return usagef("--model-b %q is not reference, calibrated or replay", b.model)
 	}
 	switch opt.Match {
-	case diff.MatchAuto, diff.MatchID, diff.MatchName, diff.MatchOrder:
+	case compare.MatchAuto, compare.MatchID, compare.MatchName, compare.MatchOrder:
 	default:
 		return usagef("--match %q is not auto, id, name or order", opt.Match)
 	}
 	switch opt.Align {
-	case diff.AlignKernel, diff.AlignStart, diff.AlignNone:
+	case compare.AlignKernel, compare.AlignStart, compare.AlignNone:
 	default:
 		return usagef("--align %q is not kernel, start or none", opt.Align)
 	}
@@ -129,7 +129,7 @@ func checkSides(opt *diff.Options, a, b *sideFlags) error {
 }
 
 // readSides reads one or two inputs and makes the timelines of both sides.
-func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags, p *progress) (first, second *diff.Side, err error) {
+func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags, p *progress) (first, second *compare.Side, err error) {
 	ctx := c.Context()
 	m, err := in.load(ctx, c, args[0], p)
 	if err != nil {
@@ -159,12 +159,12 @@ func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags,
 
 // makeSide makes one timeline; machineName and model replace the flags' own
 // where not empty.
-func makeSide(ctx context.Context, in *inputFlags, m *components.Module, measured bool, name, machineName, model string, p *progress) (*diff.Side, error) {
+func makeSide(ctx context.Context, in *inputFlags, m *components.Module, measured bool, name, machineName, model string, p *progress) (*compare.Side, error) {
 	if measured {
 		if !m.HasMeasurement() {
 			return nil, fmt.Errorf("%s has no measured times", name)
 		}
-		s := diff.Measured(m)
+		s := compare.Measured(m)
 		s.Name = name + ", measured"
 		return s, nil
 	}
@@ -193,13 +193,13 @@ func makeSide(ctx context.Context, in *inputFlags, m *components.Module, measure
 		return nil, err
 	}
 	p.finish()
-	return diff.Predicted(w, fmt.Sprintf("%s, predicted (%s, %s)", name, w.Machine.Name, w.Config.Model), components.RunA), nil
+	return compare.Predicted(w, fmt.Sprintf("%s, predicted (%s, %s)", name, w.Machine.Name, w.Config.Model), components.RunA), nil
 }
 
 // mostOpcodes bounds the rows printed for people; --json has them all.
 const mostOpcodes = 24
 
-func printDiff(out io.Writer, r *diff.Report) error {
+func printDiff(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
 	fmt.Fprintf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
 	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B; times %s\n\n",
@@ -210,7 +210,7 @@ func printDiff(out io.Writer, r *diff.Report) error {
 		times = append(times, nonNegative(ph.A), nonNegative(ph.B))
 	}
 	text := timeColumn(times...)
-	line := func(name string, t diff.Two) {
+	line := func(name string, t compare.Two) {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, text(nonNegative(t.A)), text(nonNegative(t.B)), signed(t))
 	}
 	line("kernel", r.Kernel)
@@ -228,7 +228,7 @@ func printDiff(out io.Writer, r *diff.Report) error {
 	}
 	for _, e := range []struct {
 		name string
-		*diff.Errors
+		*compare.Errors
 	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
 		fmt.Fprintf(out, "\n%s differ by %s (median, %.2f %% of the kernel), %s (90th percentile, %.2f %%), %s (most, %.2f %%)\n",
 			e.name, nanos(uint64(e.P50)), e.P50Percent, nanos(uint64(e.P90)), e.P90Percent, nanos(uint64(e.Max)), e.MaxPercent)
@@ -254,9 +254,9 @@ func printDiff(out io.Writer, r *diff.Report) error {
 
 // printDiffWork prints how long every engine and opcode works on each side;
 // nothing where no kernel instruction was matched.
-func printDiffWork(out io.Writer, r *diff.Report) error {
+func printDiffWork(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
-	table := func(head string, list []diff.Named) {
+	table := func(head string, list []compare.Named) {
 		if len(list) == 0 {
 			return
 		}
@@ -283,15 +283,15 @@ func printDiffWork(out io.Writer, r *diff.Report) error {
 	return tw.Flush()
 }
 
-func printDiffRow(w io.Writer, x *diff.Row) {
+func printDiffRow(w io.Writer, x *compare.Row) {
 	fmt.Fprintf(w, "%+.0f ns\t%s\t%s %s\t%.3f µs\t%.3f µs\t%.0f ns\t%.0f ns\t%s\t\n", x.Delta, x.Name, x.Engine, x.Opcode, x.StartA/1e3, x.StartB/1e3, x.DurA, x.DurB, x.Reason)
 }
 
 func alignText(align string) string {
 	switch align {
-	case diff.AlignStart:
+	case compare.AlignStart:
 		return "counted from the first event"
-	case diff.AlignNone:
+	case compare.AlignNone:
 		return "as each side has them"
 	}
 	return "counted from the kernel's start"
@@ -300,7 +300,7 @@ func alignText(align string) string {
 func nonNegative(v float64) uint64 { return uint64(max(0, v) + 0.5) }
 
 // signed writes the difference of two times.
-func signed(t diff.Two) string {
+func signed(t compare.Two) string {
 	d := t.B - t.A
 	sign := "+"
 	if d < 0 {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perfsim/io/dprint"
+	"perfsim/io/tenstorrent/dprint"
 )
 
 func newDprintCommand() *cobra.Command {

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/io/catapult"
 	"perfsim/io/csvtable"
 	"perfsim/io/format"
 	"perfsim/io/formats"
 	"perfsim/io/parquetout"
-	"perfsim/io/perfetto"
-	"perfsim/systems/timeline"
+	"perfsim/io/traces/catapult"
+	"perfsim/io/traces/perfetto"
+	"perfsim/systems/tracklayout"
 )
 
 // exportFormats are the formats of export, with the endings that name them.
@@ -76,7 +76,7 @@ the tables under the names of the Neuron profiler's files.`,
 				return err
 			}
 			p.start("attribution", -1, false)
-			t, err := timeline.Make(ctx, w, timeline.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: true})
+			t, err := tracklayout.Make(ctx, w, tracklayout.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: true})
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"perfsim/bench/gen"
+	"perfsim/bench/self/gen"
 	"perfsim/io/formats"
 )
 

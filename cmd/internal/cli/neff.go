@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/io/neff"
-	"perfsim/io/pttf"
+	"perfsim/io/neuron/neff"
+	"perfsim/io/neuron/pttf"
 )
 
 func newNEFFCommand() *cobra.Command {

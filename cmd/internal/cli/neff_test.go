@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"perfsim/io/neff"
+	"perfsim/io/neuron/neff"
 )
 
 // call runs a command line and returns what it prints.

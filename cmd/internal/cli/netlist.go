@@ -8,8 +8,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"perfsim/io/netlist"
-	"perfsim/systems/epoch"
+	"perfsim/io/tenstorrent/netlist"
+	"perfsim/systems/floorplan"
 )
 
 func newNetlistCommand() *cobra.Command {
@@ -45,10 +45,10 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 			if svg == "-" && asJSON {
 				return usagef("--json and --svg - both want standard output")
 			}
-			g, err := epoch.Grid{}, error(nil)
+			g, err := floorplan.Grid{}, error(nil)
 			switch {
 			case grid != "":
-				if g, err = epoch.ParseGrid(grid); err != nil {
+				if g, err = floorplan.ParseGrid(grid); err != nil {
 					return usageError{err}
 				}
 			case soc != "":
@@ -56,7 +56,7 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				if err != nil {
 					return err
 				}
-				g = epoch.GridOf(s, soc)
+				g = floorplan.GridOf(s, soc)
 			}
 			var n *netlist.Netlist
 			if args[0] == "-" {
@@ -68,11 +68,11 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				return err
 			}
 			if g.Cores() == 0 {
-				if g, err = epoch.GridFor(n); err != nil {
+				if g, err = floorplan.GridFor(n); err != nil {
 					return fmt.Errorf("%s: %w (--grid or --soc)", n.Name, err)
 				}
 			}
-			r := epoch.Analyze(n, g)
+			r := floorplan.Analyze(n, g)
 			if svg != "" {
 				if err := save(svg, c.OutOrStdout(), func(w io.Writer) error { _, err := w.Write(r.SVG(limit)); return err }); err != nil {
 					return err
@@ -195,7 +195,7 @@ type netlistIssue struct {
 	Text string `json:"text"`
 }
 
-func newNetlistReport(r *epoch.Report) *netlistReport {
+func newNetlistReport(r *floorplan.Report) *netlistReport {
 	n := &netlistReport{File: r.Name, Arch: r.Arch, Grid: netlistGrid{r.Grid.Rows, r.Grid.Cols, r.Grid.Source}, EpochsBy: "execution order", Devices: r.Devices,
 		Graphs: r.Graphs, Ops: r.Ops, Cores: r.Cores, Capacity: r.Capacity, Utilization: r.Mean, WithIdle: r.MeanAll, HostBytes: r.Host,
 		Epochs: []netlistEpoch{}, Types: []netlistType{}, Channels: []netlistChan{}, Problems: []netlistIssue{}}
@@ -228,7 +228,7 @@ func newNetlistReport(r *epoch.Report) *netlistReport {
 	return n
 }
 
-func printNetlist(out io.Writer, r *epoch.Report, pictures, all bool) error {
+func printNetlist(out io.Writer, r *floorplan.Report, pictures, all bool) error {
 	fmt.Fprintf(out, "%s: %s, %s of %dx%d cores (%s)\n", r.Name, orText(strings.Join(r.Arch, ", "), "unknown architecture"), count(r.Devices, "chip"), r.Grid.Rows, r.Grid.Cols, r.Grid.Source)
 	order := "execution order"
 	if r.Named {

@@ -10,9 +10,9 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine/grid"
-	"perfsim/io/catapult"
-	"perfsim/io/netlist"
-	"perfsim/systems/epoch"
+	"perfsim/io/tenstorrent/netlist"
+	"perfsim/io/traces/catapult"
+	"perfsim/systems/floorplan"
 )
 
 // epochFlags are the flags of `netlist --simulate`.
@@ -53,7 +53,7 @@ type opInfo struct {
 }
 
 // simulateEpochs runs the chosen epochs and writes their traces.
-func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.Report) ([]epochInfo, error) {
+func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorplan.Report) ([]epochInfo, error) {
 	var out []epochInfo
 	if f.dir != "" {
 		if err := os.MkdirAll(f.dir, 0o755); err != nil {
@@ -71,7 +71,7 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.
 	if err != nil {
 		return nil, fmt.Errorf("%w (--machine names one, or a file)", err)
 	}
-	cost := epoch.CostOf(mach)
+	cost := floorplan.CostOf(mach)
 	f.change = cost.Epoch
 	want := map[int]bool{}
 	for _, e := range f.epochs {
@@ -83,7 +83,7 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *epoch.
 			continue
 		}
 		delete(want, e)
-		s, err := epoch.Simulate(ctx, n, r, e, epoch.SimOptions{Inputs: f.inputs, Cost: cost, Jobs: f.jobs})
+		s, err := floorplan.Simulate(ctx, n, r, e, floorplan.SimOptions{Inputs: f.inputs, Cost: cost, Jobs: f.jobs})
 		if err != nil {
 			return nil, err
 		}

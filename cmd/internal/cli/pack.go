@@ -16,7 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"perfsim/io/pttf"
+	"perfsim/io/neuron/pttf"
 )
 
 func newPackCommand() *cobra.Command {

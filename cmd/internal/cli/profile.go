@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/io/ttprof"
-	"perfsim/systems/zonestat"
+	"perfsim/io/tenstorrent/profilelog"
+	"perfsim/systems/devicelog"
 )
 
 // profileFlags are what `perfsim profile` can be told.
@@ -82,7 +82,7 @@ With --compare, two logs are compared zone by zone, with significance.`,
 	fl.IntVar(&f.gaps, "gaps", 3, "how many of the largest gaps between launches to list, for each device")
 	fl.StringVar(&f.unit, "unit", "cycles", "cycles or ns, for the zone table")
 	fl.BoolVar(&f.analyses, "analyses", true, "print the vendor's analyses")
-	fl.StringVar(&f.setup, "setup", "auto", "analyses of which time: auto (by log version), "+strings.Join(zonestat.SetupNames(), ", "))
+	fl.StringVar(&f.setup, "setup", "auto", "analyses of which time: auto (by log version), "+strings.Join(devicelog.SetupNames(), ", "))
 	fl.Float64Var(&f.freq, "freq", 0, "clock in MHz in place of the log's")
 	fl.StringSliceVar(&f.sources, "sources", nil, "zone_src_locations.log, for zones without a name")
 	fl.BoolVar(&f.swapped, "as-written", false, "do not undo exchanged time and stat columns")
@@ -104,12 +104,12 @@ With --compare, two logs are compared zone by zone, with significance.`,
 }
 
 func (f *profileFlags) check(args []string) error {
-	if _, err := zonestat.ParseBy(f.by); err != nil {
+	if _, err := devicelog.ParseBy(f.by); err != nil {
 		return usagef("--by: %v", err)
 	}
 	if f.setup != "auto" {
-		if _, ok := zonestat.SetupByName(f.setup); !ok {
-			return usagef("--setup %q is not auto, %s", f.setup, strings.Join(zonestat.SetupNames(), ", "))
+		if _, ok := devicelog.SetupByName(f.setup); !ok {
+			return usagef("--setup %q is not auto, %s", f.setup, strings.Join(devicelog.SetupNames(), ", "))
 		}
 	}
 	stdout := 0
@@ -146,7 +146,7 @@ func isOpsTable(path string) bool {
 		return false
 	}
 	defer f.Close()
-	r, _, done, err := ttprof.Unwrap(f)
+	r, _, done, err := profilelog.Unwrap(f)
 	if err != nil {
 		return false
 	}
@@ -158,7 +158,7 @@ func isOpsTable(path string) bool {
 }
 
 func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*components.DeviceLog, error) {
-	opt := ttprof.Options{Workers: f.jobs, FreqMHz: f.freq, KeepSwapped: f.swapped}
+	opt := profilelog.Options{Workers: f.jobs, FreqMHz: f.freq, KeepSwapped: f.swapped}
 	if len(f.sources) > 0 {
 		src, err := readSources(f.sources)
 		if err != nil {
@@ -168,18 +168,18 @@ func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*compon
 	}
 	if path == "-" {
 		opt.Name = "standard input"
-		return ttprof.Read(c.Context(), c.InOrStdin(), opt)
+		return profilelog.Read(c.Context(), c.InOrStdin(), opt)
 	}
 	if st, err := os.Stat(path); err == nil {
 		p.start("reading "+filepath.Base(path), st.Size(), true)
 		opt.Progress = p.set
 	}
 	defer p.finish()
-	return ttprof.ReadFile(c.Context(), path, opt)
+	return profilelog.ReadFile(c.Context(), path, opt)
 }
 
 // readSources joins source logs.
-func readSources(paths []string) (*ttprof.Sources, error) {
+func readSources(paths []string) (*profilelog.Sources, error) {
 	var readers []io.Reader
 	for _, path := range paths {
 		f, err := os.Open(path)
@@ -189,7 +189,7 @@ func readSources(paths []string) (*ttprof.Sources, error) {
 		defer f.Close()
 		readers = append(readers, f, strings.NewReader("\n"))
 	}
-	return ttprof.ReadSources(io.MultiReader(readers...))
+	return profilelog.ReadSources(io.MultiReader(readers...))
 }
 
 func (f *profileFlags) run(c *cobra.Command, args []string) error {
@@ -220,12 +220,12 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		by, err := zonestat.ParseBy(f.by)
+		by, err := devicelog.ParseBy(f.by)
 		if err != nil {
 			return err
 		}
 		p.start("analysing", 0, false)
-		pr, err := zonestat.New(c.Context(), path, l, zonestat.Options{By: by, Setup: f.setup, Slowest: f.slowest, Zone: f.zone, Gaps: f.gaps})
+		pr, err := devicelog.New(c.Context(), path, l, devicelog.Options{By: by, Setup: f.setup, Slowest: f.slowest, Zone: f.zone, Gaps: f.gaps})
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 func nothingIn(path string, l *components.DeviceLog) error {
 	all := l.Diags.All()
 	at := slices.IndexFunc(all, func(d components.Diagnostic) bool {
-		return d.Code == ttprof.DiagEmptyFile || d.Code == ttprof.DiagNoRows
+		return d.Code == profilelog.DiagEmptyFile || d.Code == profilelog.DiagNoRows
 	})
 	if at < 0 {
 		return fmt.Errorf("%s: there are no rows", path)
@@ -289,7 +289,7 @@ func (f *profileFlags) toStdout() bool {
 func isParquet(path string) bool { return filepath.Ext(path) == ".parquet" }
 
 // files writes what was asked for.
-func (f *profileFlags) files(ctx context.Context, p *zonestat.Profile, stdout io.Writer) error {
+func (f *profileFlags) files(ctx context.Context, p *devicelog.Profile, stdout io.Writer) error {
 	type output struct {
 		path  string
 		write func(io.Writer) error
@@ -298,19 +298,19 @@ func (f *profileFlags) files(ctx context.Context, p *zonestat.Profile, stdout io
 	outs := []output{
 		{f.stats, func(w io.Writer) error {
 			if isParquet(f.stats) {
-				return zonestat.WriteZoneStatsParquet(w, p.Stats)
+				return devicelog.WriteZoneStatsParquet(w, p.Stats)
 			}
-			return zonestat.WriteZoneStats(w, p.Stats)
+			return devicelog.WriteZoneStats(w, p.Stats)
 		}},
 		{f.zones, func(w io.Writer) error {
 			if isParquet(f.zones) {
-				return zonestat.WriteZonesParquet(ctx, w, l)
+				return devicelog.WriteZonesParquet(ctx, w, l)
 			}
-			return zonestat.WriteZones(ctx, w, l)
+			return devicelog.WriteZones(ctx, w, l)
 		}},
-		{f.trace, func(w io.Writer) error { return zonestat.WriteTrace(ctx, w, l, p.Topo) }},
+		{f.trace, func(w io.Writer) error { return devicelog.WriteTrace(ctx, w, l, p.Topo) }},
 		{f.report, func(w io.Writer) error {
-			return zonestat.WriteReport(w, zonestat.Report(l, p.Topo, p.Launches), true)
+			return devicelog.WriteReport(w, devicelog.Report(l, p.Topo, p.Launches), true)
 		}},
 	}
 	if f.svg != "" {
@@ -325,14 +325,14 @@ func (f *profileFlags) files(ctx context.Context, p *zonestat.Profile, stdout io
 		}
 	}
 	if f.vendor != "" && len(l.Sessions) > 0 {
-		setup := zonestat.SetupFor(l.Sessions[0].Version)
-		if s, ok := zonestat.SetupByName(f.setup); ok {
+		setup := devicelog.SetupFor(l.Sessions[0].Version)
+		if s, ok := devicelog.SetupByName(f.setup); ok {
 			setup = s
 		}
 		if err := os.MkdirAll(f.vendor, 0o755); err != nil {
 			return err
 		}
-		v := zonestat.NewVendor(l, setup)
+		v := devicelog.NewVendor(l, setup)
 		outs = append(outs, output{filepath.Join(f.vendor, "device_stats.txt"), v.WriteStats},
 			output{filepath.Join(f.vendor, "device_analysis_data.json"), v.WriteJSON})
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/io/ttprof"
-	"perfsim/systems/zonestat"
+	"perfsim/io/tenstorrent/profilelog"
+	"perfsim/systems/devicelog"
 )
 
 // timeText writes cycles and, where there is a clock, the time.
-func timeText(t zonestat.Time) string {
+func timeText(t devicelog.Time) string {
 	s := humanize.Comma(int64(t.Cycles)) + " cycles"
 	if t.NS != nil {
 		s += " (" + nanos(uint64(*t.NS+0.5)) + ")"
@@ -25,7 +25,7 @@ func timeText(t zonestat.Time) string {
 	return s
 }
 
-func (f *profileFlags) print(out io.Writer, p *zonestat.Profile) error {
+func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 	for i, s := range p.Sessions {
 		if i > 0 {
 			fmt.Fprintf(out, "session %d from line %d: ", i, s.Line)
@@ -134,7 +134,7 @@ func orText(s, other string) string {
 	return printable(s)
 }
 
-func (f *profileFlags) printStats(out io.Writer, p *zonestat.Profile) error {
+func (f *profileFlags) printStats(out io.Writer, p *devicelog.Profile) error {
 	if len(p.Stats) == 0 {
 		return nil
 	}
@@ -147,36 +147,36 @@ func (f *profileFlags) printStats(out io.Writer, p *zonestat.Profile) error {
 		fmt.Fprintf(out, ", %d of %d rows (--top 0 for all)", n, len(p.Stats))
 	}
 	fmt.Fprintln(out)
-	by, err := zonestat.ParseBy(f.by)
+	by, err := devicelog.ParseBy(f.by)
 	if err != nil {
 		return err
 	}
 	head := []string{}
-	add := func(d zonestat.By, names ...string) {
+	add := func(d devicelog.By, names ...string) {
 		if by&d != 0 {
 			head = append(head, names...)
 		}
 	}
-	add(zonestat.ByZone, "zone", "source")
-	add(zonestat.ByRisc, "processor")
-	if by&(zonestat.ByDevice|zonestat.ByCore) != 0 {
+	add(devicelog.ByZone, "zone", "source")
+	add(devicelog.ByRisc, "processor")
+	if by&(devicelog.ByDevice|devicelog.ByCore) != 0 {
 		head = append(head, "device")
 	}
-	add(zonestat.ByCore, "core")
-	add(zonestat.ByLaunchID, "launch")
+	add(devicelog.ByCore, "core")
+	add(devicelog.ByLaunchID, "launch")
 	t := columns{left: len(head)}
 	t.add(append(head, "count", "total", "self", "mean", "median", "p95", "min", "max", "unmatched")...)
 	for i := range n {
 		r := &p.Stats[i]
 		var row []string
-		if by&zonestat.ByZone != 0 {
+		if by&devicelog.ByZone != 0 {
 			src := ""
 			if r.File != "" {
 				src = shortPath(r.File) + ":" + fmt.Sprint(r.Line)
 			}
 			row = append(row, printable(r.Zone), printable(src))
 		}
-		if by&zonestat.ByRisc != 0 {
+		if by&devicelog.ByRisc != 0 {
 			row = append(row, printable(r.Risc))
 		}
 		if r.Device != nil {
@@ -185,7 +185,7 @@ func (f *profileFlags) printStats(out io.Writer, p *zonestat.Profile) error {
 		if r.X != nil {
 			row = append(row, fmt.Sprintf("%d,%d", *r.X, *r.Y))
 		}
-		if by&zonestat.ByLaunchID != 0 {
+		if by&devicelog.ByLaunchID != 0 {
 			row = append(row, r.Run)
 		}
 		row = append(row, humanize.Comma(int64(r.Count)))
@@ -229,14 +229,14 @@ func shortPath(s string) string {
 	return strings.Join(parts[len(parts)-2:], "/")
 }
 
-func printAnalyses(out io.Writer, p *zonestat.Profile) error {
+func printAnalyses(out io.Writer, p *devicelog.Profile) error {
 	if len(p.Analyses) == 0 {
 		return nil
 	}
 	fmt.Fprintf(out, "\nAnalyses (definitions of %s), in cycles\n", p.Setup)
 	t := columns{left: 1}
 	t.add("analysis", "device", "count", "average", "max", "median", "min", "sum", "range")
-	line := func(name string, dev int32, s *zonestat.StatsInfo) {
+	line := func(name string, dev int32, s *devicelog.StatsInfo) {
 		if s == nil {
 			t.add(name, fmt.Sprint(dev), "none")
 			return
@@ -263,31 +263,31 @@ func printAnalyses(out io.Writer, p *zonestat.Profile) error {
 
 // compareReport is what `profile --compare --json` prints.
 type compareReport struct {
-	Old      string              `json:"old"`
-	New      string              `json:"new"`
-	Alpha    float64             `json:"alpha"`
-	Compared int                 `json:"zones_compared"` // in both logs; what Holm's correction counts
-	OldDiags []zonestat.DiagInfo `json:"old_diagnostics"`
-	NewDiags []zonestat.DiagInfo `json:"new_diagnostics"`
-	Zones    []compareInfo       `json:"zones"`
+	Old      string               `json:"old"`
+	New      string               `json:"new"`
+	Alpha    float64              `json:"alpha"`
+	Compared int                  `json:"zones_compared"` // in both logs; what Holm's correction counts
+	OldDiags []devicelog.DiagInfo `json:"old_diagnostics"`
+	NewDiags []devicelog.DiagInfo `json:"new_diagnostics"`
+	Zones    []compareInfo        `json:"zones"`
 }
 
 type compareInfo struct {
-	Zone        string           `json:"zone"`
-	Risc        string           `json:"processor,omitempty"`
-	Old         zonestat.Summary `json:"old_cycles"`
-	New         zonestat.Summary `json:"new_cycles"`
-	Change      *float64         `json:"median_change"` // 0.1 is 10 % longer
-	P           *float64         `json:"p"`
-	PCorrected  *float64         `json:"p_corrected"`
-	Superior    *float64         `json:"probability_new_longer"`
-	Significant bool             `json:"significant"`
-	InNS        bool             `json:"compared_in_ns,omitempty"`
+	Zone        string            `json:"zone"`
+	Risc        string            `json:"processor,omitempty"`
+	Old         devicelog.Summary `json:"old_cycles"`
+	New         devicelog.Summary `json:"new_cycles"`
+	Change      *float64          `json:"median_change"` // 0.1 is 10 % longer
+	P           *float64          `json:"p"`
+	PCorrected  *float64          `json:"p_corrected"`
+	Superior    *float64          `json:"probability_new_longer"`
+	Significant bool              `json:"significant"`
+	InNS        bool              `json:"compared_in_ns,omitempty"`
 }
 
 func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) error {
 	var logs [2]*components.DeviceLog
-	var diags [2][]zonestat.DiagInfo
+	var diags [2][]devicelog.DiagInfo
 	for i, path := range args {
 		if path != "-" && isOpsTable(path) {
 			return fmt.Errorf("%s: an ops table; --compare is of device logs", path)
@@ -299,17 +299,17 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 		if l.Rows() == 0 {
 			return nothingIn(path, l)
 		}
-		logs[i], diags[i] = l, []zonestat.DiagInfo{}
+		logs[i], diags[i] = l, []devicelog.DiagInfo{}
 		for _, d := range l.Diags.All() {
-			diags[i] = append(diags[i], zonestat.DiagInfo(d))
+			diags[i] = append(diags[i], devicelog.DiagInfo(d))
 		}
 	}
-	by, err := zonestat.ParseBy(f.by)
+	by, err := devicelog.ParseBy(f.by)
 	if err != nil {
 		return err
 	}
 	p.start("comparing", 0, false)
-	deltas, err := zonestat.Compare(c.Context(), logs[0], logs[1], by&zonestat.ByRisc != 0)
+	deltas, err := devicelog.Compare(c.Context(), logs[0], logs[1], by&devicelog.ByRisc != 0)
 	p.close()
 	if err != nil {
 		return err
@@ -321,7 +321,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 			compared++
 		}
 	}
-	slices.SortStableFunc(deltas, func(x, y zonestat.Delta) int { return cmp.Compare(f.unchanged(&x), f.unchanged(&y)) })
+	slices.SortStableFunc(deltas, func(x, y devicelog.Delta) int { return cmp.Compare(f.unchanged(&x), f.unchanged(&y)) })
 	out := c.OutOrStdout()
 	if f.asJSON {
 		r := compareReport{args[0], args[1], f.alpha, compared, diags[0], diags[1], []compareInfo{}}
@@ -357,7 +357,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 	if f.top > 0 {
 		n = min(n, f.top)
 	}
-	inNS := slices.ContainsFunc(deltas, func(d zonestat.Delta) bool { return d.InNS })
+	inNS := slices.ContainsFunc(deltas, func(d devicelog.Delta) bool { return d.InNS })
 	for i := range n {
 		d := &deltas[i]
 		change, prob := "", ""
@@ -374,7 +374,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 			change, prob = fmt.Sprintf("%+.1f %%", 100*d.Change), pText(d.Holm)
 		}
 		// Of a side without the zone nothing is known, of one without a clock no ns.
-		side := func(s *zonestat.Summary, mhz float64) (median string, sum float64) {
+		side := func(s *devicelog.Summary, mhz float64) (median string, sum float64) {
 			scale := 1.0
 			switch {
 			case s.Count == 0:
@@ -409,7 +409,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 }
 
 // unchanged is 0 for zones that have changed, 1 for others.
-func (f *profileFlags) unchanged(d *zonestat.Delta) int {
+func (f *profileFlags) unchanged(d *devicelog.Delta) int {
 	if d.OnlyA || d.OnlyB || d.Significant(f.alpha) {
 		return 0
 	}
@@ -417,7 +417,7 @@ func (f *profileFlags) unchanged(d *zonestat.Delta) int {
 }
 
 // compareTrouble is the error that --strict asks for.
-func (f *profileFlags) compareTrouble(diags [2][]zonestat.DiagInfo) error {
+func (f *profileFlags) compareTrouble(diags [2][]devicelog.DiagInfo) error {
 	if f.strict && len(diags[0])+len(diags[1]) > 0 {
 		return fmt.Errorf("the logs have trouble (--strict)")
 	}
@@ -465,11 +465,11 @@ type opsInfoOp struct {
 }
 
 func opsReport(path string) (*opsInfo, error) {
-	t, err := ttprof.ReadOpsFile(path)
+	t, err := profilelog.ReadOpsFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s := zonestat.SummarizeOps(t)
+	s := devicelog.SummarizeOps(t)
 	num := func(v float64) *float64 {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/io/ttprof"
+	"perfsim/io/tenstorrent/profilelog"
 )
 
 func newProfileDecode() *cobra.Command {
@@ -31,7 +31,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
   perfsim profile decode --layout seed --version V5 l1.bin`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			y, ok := map[string]ttprof.Layout{"seed": ttprof.LayoutSeed, "classic": ttprof.LayoutClassic, "wide": ttprof.LayoutWideID}[layout]
+			y, ok := map[string]profilelog.Layout{"seed": profilelog.LayoutSeed, "classic": profilelog.LayoutClassic, "wide": profilelog.LayoutWideID}[layout]
 			if !ok {
 				return usagef("--layout %q is not seed, classic or wide", layout)
 			}
@@ -44,7 +44,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 			}
 			problems, found := 0, 0
 			err = save(out, c.OutOrStdout(), func(w io.Writer) error {
-				lw, err := ttprof.NewWriter(w, version, arch, freq, 0)
+				lw, err := profilelog.NewWriter(w, version, arch, freq, 0)
 				if err != nil {
 					return usageError{err}
 				}
@@ -54,11 +54,11 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 					if err != nil {
 						return err
 					}
-					words, err := ttprof.Words(dump)
+					words, err := profilelog.Words(dump)
 					if err != nil {
 						return fmt.Errorf("%s: %w", path, err)
 					}
-					runs, bad := ttprof.DecodeRaw(words, y)
+					runs, bad := profilelog.DecodeRaw(words, y)
 					for i, b := range bad {
 						if i == 20 {
 							fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s: %d more\n", path, len(bad)-i)
@@ -68,7 +68,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 					}
 					problems += len(bad)
 					found += len(runs)
-					if err := ttprof.RawRows(runs, y, src, typed, ttprof.RawLane(device), lw.Write); err != nil {
+					if err := profilelog.RawRows(runs, y, src, typed, profilelog.RawLane(device), lw.Write); err != nil {
 						return err
 					}
 				}
@@ -115,7 +115,7 @@ func readRaw(path string) ([]byte, error) {
 }
 
 func newProfileGen() *cobra.Command {
-	var o ttprof.GenOptions
+	var o profilelog.GenOptions
 	c := &cobra.Command{
 		Use:   "gen [flags] OUTPUT",
 		Short: "Write a synthetic device log of any size",
@@ -130,9 +130,9 @@ seed gives the same bytes. - is standard output; .gz compresses.`,
 				return usagef("--rows %d is not at least 1", o.Rows)
 			}
 			var rows int64
-			var zones map[string]ttprof.GenTotal
+			var zones map[string]profilelog.GenTotal
 			err := save(args[0], c.OutOrStdout(), func(w io.Writer) (err error) {
-				rows, zones, err = ttprof.Generate(w, o)
+				rows, zones, err = profilelog.Generate(w, o)
 				return err
 			})
 			if err != nil || args[0] == "-" {

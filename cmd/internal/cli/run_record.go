@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/systems/recorder"
+	"perfsim/systems/zonerecorder"
 )
 
 // recordFlags are the recordings that a run may leave: what a profiler of the
@@ -20,10 +20,10 @@ type recordFlags struct {
 	push                bool
 	clock               float64
 
-	prof *recorder.Self
-	lane *recorder.SelfLane
-	all  recorder.Scope // the whole run
-	open recorder.Scope // the work of now
+	prof *zonerecorder.Self
+	lane *zonerecorder.SelfLane
+	all  zonerecorder.Scope // the whole run
+	open zonerecorder.Scope // the work of now
 	busy bool
 }
 
@@ -50,7 +50,7 @@ func (f *recordFlags) begin(p *progress) error {
 		return usagef("--device-profile-mhz %g is not between 1 and 100000", f.clock)
 	}
 	if f.self != "" {
-		f.prof = recorder.NewSelf()
+		f.prof = zonerecorder.NewSelf()
 		f.lane = f.prof.Lane("MAIN")
 		f.all = f.lane.Open(f.prof.Zone("run", "perfsim", 0))
 		p.watch = f.enter
@@ -78,9 +78,9 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 	}
 	if f.device != "" {
 		f.enter("device profile")
-		var rep recorder.LogReport
+		var rep zonerecorder.LogReport
 		err := save(f.device, nil, func(out io.Writer) (err error) {
-			rep, err = recorder.WriteLog(ctx, w, out, recorder.LogOptions{Push: f.push, ClockMHz: f.clock})
+			rep, err = zonerecorder.WriteLog(ctx, w, out, zonerecorder.LogOptions{Push: f.push, ClockMHz: f.clock})
 			return err
 		})
 		if err != nil {
@@ -102,7 +102,7 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 		f.enter("print")
 		var waits uint64
 		err := save(f.print, nil, func(out io.Writer) (err error) {
-			waits, err = recorder.PrintTrace(ctx, w, out)
+			waits, err = zonerecorder.PrintTrace(ctx, w, out)
 			return err
 		})
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"perfsim/io/metricstore"
+	"perfsim/io/neuron/metricstore"
 	"perfsim/systems"
 )
 

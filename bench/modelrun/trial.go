@@ -1,0 +1,325 @@
+// Package modelrun runs one benchmark: it builds a model for a device, predicts
+// how long a batch takes on the device's description, and makes the record of
+// it.
+package modelrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"perfsim/bench/models"
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/components/machine/grid"
+	"perfsim/systems"
+	"perfsim/systems/coregrid"
+	"perfsim/systems/lower"
+)
+
+// Options say what is run.
+type Options struct {
+	Model, Config, Task string
+	Machine             string // a name or file of either kind of description
+	Microbatch          int    // 0: the model's own
+	Tokens              int64  // 0: the task's
+	Format, Fidelity    string
+	LoopCount           int
+	Repeats             int
+	Jobs                int
+	Lower               lower.Options
+	// Cost is the cost model on machines with engines: "reference" or
+	// "calibrated".
+	Cost string
+	// Progress, where not nil, is told the stage and the share done of it.
+	Progress func(stage string, done, total int64)
+}
+
+// Phase is what one graph of the model came to.
+type Phase struct {
+	Name         string `json:"name"`
+	Runs         int64  `json:"runs"`
+	NS           uint64 `json:"ns"` // of one run
+	Operators    int    `json:"operators"`
+	Instructions int    `json:"instructions"`
+	Executed     int64  `json:"executed"` // loops counted by their trips
+	// Epochs are the cores in use, epoch by epoch; only on grids.
+	Epochs      []int   `json:"epochs,omitempty"`
+	Utilization float64 `json:"utilization,omitempty"`
+
+	Plan *coregrid.Plan `json:"-"`
+}
+
+// Outcome is a finished trial.
+type Outcome struct {
+	Model      *models.Model
+	Machine    string
+	Device     string // tt, cuda or trn
+	DeviceName string
+	Params     int64
+	MACs       int64 // of one sample
+	Phases     []Phase
+	BatchNS    float64 // of one batch of the microbatch's samples
+	Batches    int64   // in the data set
+	Samples    int64   // in all loops
+	RunSeconds float64
+	Compile    []float64 // s of building and lowering or placing, by repeat
+	Simulate   []float64 // s of the simulation, by repeat
+	PeakMB     float64
+	Ignores    []string // what the description leaves out
+	Notes      []string
+}
+
+// Instructions sums over the phases.
+func (o *Outcome) Instructions() int {
+	n := 0
+	for _, p := range o.Phases {
+		n += p.Instructions
+	}
+	return n
+}
+
+// SamplesPerSecond is the predicted rate.
+func (o *Outcome) SamplesPerSecond() float64 { return float64(o.Samples) / o.RunSeconds }
+
+// target is a device description of either kind.
+type target struct {
+	grid  *grid.Machine
+	core  *machine.Machine
+	model coregrid.Model
+	elem  components.ElemType
+}
+
+// Device tells the reference benchmark's name of the device that a machine
+// description stands for: tt, cuda, or trn for machines it does not have.
+func Device(name string) (string, error) {
+	t, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	if t.grid != nil {
+		return t.grid.Device, nil
+	}
+	return "trn", nil
+}
+
+// DefaultMachine is the description a device stands for.
+func DefaultMachine(device string) (string, error) {
+	switch device {
+	case "tt":
+		return "grayskull", nil
+	case "cuda":
+		return "rtx3090", nil
+	case "trn":
+		return "trn2", nil
+	case "cpu":
+		return "", errors.New("there is no description of a CPU; devices are tt, cuda and trn")
+	}
+	return "", fmt.Errorf("device %q is not tt, cuda, cpu or trn", device)
+}
+
+func find(name string) (target, error) {
+	g, err := grid.Load(name)
+	if err == nil {
+		return target{grid: g}, nil
+	}
+	m, err2 := machine.Load(name)
+	if err2 == nil {
+		return target{core: m}, nil
+	}
+	if errors.Is(err, grid.ErrUnknown) {
+		if _, e := os.Stat(name); errors.Is(e, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
+			return target{}, wrong("machine %q is neither known nor a file; there are %s", name, strings.Join(append(grid.Names(), machine.Names()...), ", "))
+		}
+		return target{}, err2
+	}
+	return target{}, fmt.Errorf("%w; as a machine with engines: %w", err, err2)
+}
+
+var elems = map[string]components.ElemType{"Fp32": components.ElemF32, "Fp16": components.ElemF16, "Fp16_b": components.ElemBF16}
+
+// wrong is the error of an option's value.
+func wrong(format string, args ...any) error {
+	return &models.OptionError{Err: fmt.Errorf(format, args...)}
+}
+
+func (t *target) settle(o *Options) (err error) {
+	if t.grid != nil {
+		t.elem = components.ElemBF16
+		if t.model, err = coregrid.NewModel(t.grid, o.Format, o.Fidelity); err != nil {
+			return &models.OptionError{Err: err}
+		}
+		return nil
+	}
+	e, ok := elems[o.Format]
+	if !ok {
+		return wrong("machine %s has no data format %q; it has Fp32, Fp16 and Fp16_b", t.core.Name, o.Format)
+	}
+	t.elem = e
+	return nil
+}
+
+// Run runs a trial.
+func Run(ctx context.Context, opt Options) (*Outcome, error) {
+	if opt.LoopCount < 1 || opt.LoopCount > math.MaxInt32 {
+		return nil, fmt.Errorf("the loop count %d is not at least 1", opt.LoopCount)
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(string, int64, int64) {}
+	}
+	t, err := find(opt.Machine)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.settle(&opt); err != nil {
+		return nil, err
+	}
+	out := &Outcome{}
+	watch := watchMemory()
+	defer watch.stop()
+	for range max(opt.Repeats, 1) {
+		if err := out.once(ctx, opt, &t); err != nil {
+			return nil, err
+		}
+	}
+	out.PeakMB = watch.stop()
+	out.Batches = 1 // a made-up data set is one batch
+	if n := out.Model.Samples; n > 0 {
+		if out.Batches = n / int64(out.Model.Batch); out.Batches == 0 {
+			return nil, wrong("the data set of task %s has %d samples, fewer than the microbatch %d", opt.Task, n, out.Model.Batch)
+		}
+	}
+	runs := out.Batches * int64(opt.LoopCount)
+	out.Samples = runs * int64(out.Model.Batch)
+	out.RunSeconds = out.BatchNS * float64(runs) / 1e9
+	return out, nil
+}
+
+// once builds and simulates; repeats overwrite all but the times.
+func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
+	mo := models.Options{Batch: opt.Microbatch, Elem: t.elem, Task: opt.Task, Tokens: opt.Tokens}
+	began := time.Now()
+	opt.Progress("building", 0, 0)
+	m, err := models.Build(opt.Model, opt.Config, mo)
+	if err != nil {
+		return err
+	}
+	o.Model, o.Params, o.MACs = m, m.Params(), m.MACs()
+	o.Phases, o.BatchNS = nil, 0
+	var compile, simulate time.Duration
+	compile = time.Since(began)
+	phases := m.Phases
+	if t.grid != nil && t.grid.Style == grid.Dataflow && m.Batch > 1 { // inputs stream: the graph is of one sample
+		mo.Batch = 1
+		one, err := models.Build(opt.Model, opt.Config, mo)
+		if err != nil {
+			return err
+		}
+		phases = nil
+		for i, p := range m.Phases {
+			if !p.Fold {
+				p = one.Phases[i]
+			}
+			phases = append(phases, p)
+		}
+	}
+	for _, p := range phases {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		began := time.Now()
+		var run func() (uint64, int, error)
+		ph := Phase{Name: p.Name, Runs: p.Runs}
+		if t.grid != nil {
+			run, err = o.onGrid(ctx, t, &p, &ph)
+		} else {
+			run, err = o.onEngines(ctx, opt, t, &p, &ph)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		compile += time.Since(began)
+		began = time.Now()
+		if ph.NS, ph.Instructions, err = run(); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if ph.Executed == 0 { // no loops
+			ph.Executed = int64(ph.Instructions)
+		}
+		simulate += time.Since(began)
+		o.BatchNS += float64(ph.NS) * float64(p.Runs)
+		o.Phases = append(o.Phases, ph)
+	}
+	o.Compile = append(o.Compile, compile.Seconds())
+	o.Simulate = append(o.Simulate, simulate.Seconds())
+	return nil
+}
+
+// onGrid places a phase on a machine of many cores.
+func (o *Outcome) onGrid(ctx context.Context, t *target, p *models.Phase, ph *Phase) (func() (uint64, int, error), error) {
+	g := t.grid
+	o.Machine, o.Device, o.DeviceName, o.Ignores = g.Name, g.Device, g.DeviceName, g.Ignores
+	ops, err := coregrid.Work(p.Graph, p.WeightSet())
+	if err != nil {
+		return nil, err
+	}
+	ph.Operators = len(ops)
+	if g.Style == grid.Kernels {
+		return func() (uint64, int, error) {
+			return counted(coregrid.SimulateKernels(ctx, t.model, ops, p.Name))
+		}, nil
+	}
+	inputs := o.Model.Batch
+	if p.Fold {
+		inputs = 1
+	}
+	plan, err := coregrid.Balance(ctx, t.model, ops, inputs)
+	if err != nil {
+		return nil, err
+	}
+	ph.Plan, ph.Epochs, ph.Utilization = plan, plan.CoresUsed(), plan.Utilization()
+	return func() (uint64, int, error) { return counted(plan.Simulate(ctx, p.Name)) }, nil
+}
+
+func counted(r *coregrid.Result, err error) (uint64, int, error) {
+	if err != nil {
+		return 0, 0, err
+	}
+	return r.LatencyNS, r.World.Module.Instr.Len(), nil
+}
+
+// onEngines lowers a phase to the instructions of a core with engines.
+func (o *Outcome) onEngines(ctx context.Context, opt Options, t *target, p *models.Phase, ph *Phase) (func() (uint64, int, error), error) {
+	m := t.core
+	o.Machine, o.Device, o.DeviceName, o.Ignores = m.Name, "trn", m.Title, m.Ignores
+	ph.Operators = p.Graph.NumOps()
+	lo := opt.Lower
+	lo.Progress = func(done, total int64) { opt.Progress("lowering "+p.Name, done, total) }
+	res, err := lower.Lower(ctx, p.Graph, m, lo)
+	if err != nil {
+		return nil, err
+	}
+	if err := res.Report.Conserved(); err != nil {
+		return nil, fmt.Errorf("lowering lost work: %w", err)
+	}
+	ph.Executed = res.Report.Executed
+	return func() (uint64, int, error) {
+		w := &components.World{Module: res.Module, Machine: m, Events: components.NewEvents(),
+			Config: components.Config{Model: opt.Cost, Jobs: max(opt.Jobs, 1), Loops: "trips"}}
+		e := systems.Engine()
+		n := res.Module.Instr.Len()
+		opt.Progress("simulating "+p.Name, 0, int64(n))
+		if err := e.Cost(ctx, w); err != nil {
+			return 0, 0, err
+		}
+		if err := e.Place(ctx, w); err != nil {
+			return 0, 0, err
+		}
+		return w.Latency(components.RunA), n, nil
+	}, nil
+}

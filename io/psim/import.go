@@ -1,0 +1,52 @@
+package psim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"perfsim/components"
+	"perfsim/io/format"
+)
+
+// Importer reads snapshots: mapped where the input is a plain file, from a
+// stream where it is compressed or a pipe.
+var Importer = format.Importer{Name: "psim", Title: "perfsim snapshot", Sniff: sniff, Module: load}
+
+// load is the importer: columns, their checksums, the module's check. The
+// mapping of a file lasts as long as the process, because a column does not
+// keep it alive; programs that open many use Open and Close.
+func load(ctx context.Context, src *format.Source, opt format.Options) (*components.Module, error) {
+	var s *Snapshot
+	var err error
+	want := func(string) bool { return true }
+	choose := func(moduleFormat string) func(string) bool {
+		if opt.SkipOperands != nil && opt.SkipOperands(moduleFormat) {
+			want = func(name string) bool { return !strings.HasPrefix(name, "operands.") }
+		}
+		return want
+	}
+	if src.Path != "" && src.Size >= 0 {
+		if s, err = Open(src.Path); err == nil {
+			err = s.populate(choose(s.head.format))
+		}
+	} else {
+		s, err = read(src.Name, src, choose)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !opt.NoVerify {
+		if err := s.Verify(ctx, opt.Jobs, want, opt.Progress); err != nil {
+			return nil, err
+		}
+	}
+	m, err := s.Module(want)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.CheckJobs(ctx, opt.Jobs); err != nil {
+		return nil, fmt.Errorf("%s: %w", src.Name, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,317 @@
+package psim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sync/errgroup"
+
+	"perfsim/components"
+	"perfsim/ecs"
+)
+
+// Snapshot is an opened snapshot: its directory, and its columns as bytes.
+type Snapshot struct {
+	Name string // of the file, for messages
+	// Instructions is the number of instructions that the file claims.
+	Instructions int64
+	pre          preamble
+	cols         []Column
+	raw          [][]byte // by column; nil where it was not read
+	head         *header
+	whole        []byte // the file where it is mapped or in memory whole, else nil
+	close        func() error
+}
+
+var errBigEndian = errors.New("snapshots are little-endian and this machine is not")
+
+func littleEndian() bool {
+	x := uint16(1)
+	return *(*byte)(unsafe.Pointer(&x)) == 1
+}
+
+// Open maps the snapshot at path and reads its directory: milliseconds and a
+// few pages, whatever the size. The columns of modules made from it are
+// valid until Close.
+func Open(path string) (*Snapshot, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := st.Size()
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: only a regular file can be mapped", path)
+	}
+	if size < preambleSize || size > math.MaxInt {
+		return nil, fmt.Errorf("%s: snapshot is cut short: %d bytes, the preamble alone has %d", path, size, preambleSize)
+	}
+	b, unmap, err := mapFile(f, size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s, err := parse(path, b)
+	if err != nil {
+		return nil, errors.Join(err, unmap())
+	}
+	s.close = unmap
+	return s, nil
+}
+
+// FromBytes reads the snapshot in b, which is used in place and must not
+// change.
+func FromBytes(name string, b []byte) (*Snapshot, error) {
+	if len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 != 0 {
+		words := make([]uint64, (len(b)+7)/8)
+		c := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(b))
+		copy(c, b)
+		b = c
+	}
+	return parse(name, b)
+}
+
+// parse reads a snapshot that is in memory whole.
+func parse(name string, b []byte) (*Snapshot, error) {
+	s, err := parseFront(name, b)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(b)) != s.pre.fileSize {
+		return nil, fmt.Errorf("%s: snapshot is cut short or has something behind it: %d bytes, not %d", name, len(b), s.pre.fileSize)
+	}
+	s.whole = b
+	for i, c := range s.cols {
+		s.raw[i] = b[c.Offset : c.Offset+c.Bytes : c.Offset+c.Bytes]
+	}
+	return s, nil
+}
+
+// parseFront reads preamble and directory.
+func parseFront(name string, b []byte) (*Snapshot, error) {
+	if !littleEndian() {
+		return nil, errBigEndian
+	}
+	p, err := readPreamble(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if uint64(len(b)) < preambleSize+p.dirSize {
+		return nil, fmt.Errorf("%s: snapshot is cut short: %d bytes, its directory ends at %d", name, len(b), preambleSize+p.dirSize)
+	}
+	cols, h, err := readDirectory(p, b[preambleSize:preambleSize+p.dirSize])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &Snapshot{Name: name, Instructions: int64(min(p.rows, math.MaxInt64)), pre: p, cols: cols, raw: make([][]byte, len(cols)), head: h,
+		close: func() error { return nil }}, nil
+}
+
+// Read reads a snapshot from a stream, keeping the columns that want (nil
+// for all) says yes to. Memory is taken as the bytes arrive, not as the
+// preamble claims.
+func Read(name string, r io.Reader, want func(column string) bool) (*Snapshot, error) {
+	return read(name, r, func(string) func(string) bool { return want })
+}
+
+// read is Read with the columns chosen when the format is known from which
+// the module was first read.
+func read(name string, r io.Reader, choose func(moduleFormat string) func(column string) bool) (*Snapshot, error) {
+	front := make([]byte, preambleSize)
+	if n, err := io.ReadFull(r, front); err != nil {
+		return nil, readError(name, "its preamble", front[:n], err)
+	}
+	p, err := readPreamble(front)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	dir, err := readGrowing(r, int64(p.dirSize))
+	if err != nil {
+		return nil, readError(name, "its directory", dir, err)
+	}
+	s, err := parseFront(name, append(front, dir...))
+	if err != nil {
+		return nil, err
+	}
+	want := choose(s.head.format)
+	at := int64(preambleSize + p.dirSize)
+	for i, c := range s.cols {
+		if _, err := io.CopyN(io.Discard, r, c.Offset-at); err != nil {
+			return nil, readError(name, "column "+c.Name, nil, err)
+		}
+		at = c.Offset + c.Bytes
+		if want != nil && !want(c.Name) {
+			if _, err := io.CopyN(io.Discard, r, c.Bytes); err != nil {
+				return nil, readError(name, "column "+c.Name, nil, err)
+			}
+			continue
+		}
+		if s.raw[i], err = readGrowing(r, c.Bytes); err != nil {
+			return nil, readError(name, "column "+c.Name, nil, err)
+		}
+	}
+	if _, err := io.CopyN(io.Discard, r, int64(p.fileSize)-at); err != nil {
+		return nil, readError(name, "its end", nil, err)
+	}
+	if n, err := io.CopyN(io.Discard, r, 1); n > 0 {
+		return nil, fmt.Errorf("%s: snapshot has something behind its %d bytes", name, p.fileSize)
+	} else if !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+func readError(name, where string, got []byte, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%s: snapshot is cut short in %s (%d bytes of it are there)", name, where, len(got))
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// firstTake is how much of a column is allocated before any of it has been
+// seen; what is taken doubles as it fills.
+const firstTake = 64 << 20
+
+// readGrowing reads n bytes into memory aligned for any column.
+func readGrowing(r io.Reader, n int64) ([]byte, error) {
+	var words []uint64
+	var b []byte
+	for int64(len(b)) < n {
+		size := min(n, max(firstTake, int64(len(b))*2))
+		grown := make([]uint64, (size+7)/8)
+		copy(grown, words)
+		words = grown
+		old := len(b)
+		b = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+		if k, err := io.ReadFull(r, b[old:]); err != nil {
+			return b[:old+k], err
+		}
+	}
+	return b, nil
+}
+
+// Columns lists the columns of the file in their order.
+func (s *Snapshot) Columns() []Column { return s.cols }
+
+// Close unmaps the file. Modules made from the snapshot must not be used any
+// more.
+func (s *Snapshot) Close() error {
+	err := s.close()
+	s.close, s.raw, s.whole = func() error { return nil }, nil, nil
+	return err
+}
+
+// Verify checks the checksums of the columns that want (nil for all) says
+// yes to, in parallel, and names the first damage by column, byte and row.
+// Columns that were not read are left out. progress, where not nil, is told
+// the bytes checked. With want nil the gaps between columns are checked too,
+// so that no byte of the file can change unnoticed.
+func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string) bool, progress func(int64)) error {
+	type place struct{ col, chunk int }
+	var todo []place
+	for i, c := range s.cols {
+		if s.raw[i] == nil || want != nil && !want(c.Name) {
+			continue
+		}
+		for k := 0; k < len(c.sums); k += sumBatch {
+			todo = append(todo, place{i, k})
+		}
+	}
+	bad := make([]error, len(todo))
+	var done atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, jobs))
+	for n, at := range todo {
+		g.Go(func() error {
+			c, raw := &s.cols[at.col], s.raw[at.col]
+			for k := at.chunk; k < min(at.chunk+sumBatch, len(c.sums)); k++ {
+				piece := chunk(raw, k)
+				if got := crc32.Checksum(piece, castagnoli); got != c.sums[k] {
+					lo := int64(k) * chunkSize
+					bad[n] = fmt.Errorf("%s: snapshot is damaged: column %s, rows %d to %d (bytes %d to %d of the file) have checksum %08x, not %08x", s.Name, c.Name,
+						lo/int64(c.ElemSize), (lo+int64(len(piece))-1)/int64(c.ElemSize), c.Offset+lo, c.Offset+lo+int64(len(piece)), got, c.sums[k])
+					return nil // the first in the file's order is told, not the first found
+				}
+				if progress != nil {
+					progress(done.Add(int64(len(piece))))
+				}
+			}
+			return gctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, err := range bad {
+		if err != nil {
+			return err
+		}
+	}
+	if want == nil {
+		return s.verifyGaps()
+	}
+	return nil
+}
+
+// verifyGaps checks that what lies between the columns is zero.
+func (s *Snapshot) verifyGaps() error {
+	if s.whole == nil {
+		return nil
+	}
+	at := int64(preambleSize + s.pre.dirSize)
+	check := func(to int64) error {
+		for ; at < to; at++ {
+			if s.whole[at] != 0 {
+				return fmt.Errorf("%s: snapshot is damaged: byte %d, between columns, is not zero", s.Name, at)
+			}
+		}
+		return nil
+	}
+	for _, c := range s.cols {
+		if err := check(c.Offset); err != nil {
+			return err
+		}
+		at = c.Offset + c.Bytes
+	}
+	return check(int64(len(s.whole)))
+}
+
+// Module makes a module of the columns that want (nil for all) says yes to,
+// without copying or looking at them. Where the file is not trusted the
+// caller has to call the module's Check before any system sees it.
+func (s *Snapshot) Module(want func(column string) bool) (*components.Module, error) {
+	m := components.NewModule("", "")
+	if err := s.head.fill(m); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	known := map[string]ecs.AnyColumn{}
+	for _, c := range m.Columns() {
+		known[c.Name()] = c
+	}
+	for i, c := range s.cols {
+		col, ok := known[c.Name]
+		switch {
+		case !ok:
+			m.Note("snapshot-column", "column "+c.Name+" of the snapshot is of a later version and was left out", 1)
+			continue
+		case col.ElemSize() != c.ElemSize:
+			return nil, fmt.Errorf("%s: snapshot is damaged: column %s has rows of %d bytes, not %d", s.Name, c.Name, c.ElemSize, col.ElemSize())
+		case s.raw[i] == nil || want != nil && !want(c.Name):
+			continue
+		}
+		if err := col.AdoptRaw(s.raw[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,286 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Options say how to compare.
+type Options struct {
+	Match string // how instructions are matched; "" for MatchAuto
+	Align string // what is laid over one another; "" for AlignKernel
+	// Threshold is the difference of two starts, in ns, from which the
+	// timelines count as parted; 0 for one per cent of A's kernel time.
+	Threshold float64
+	Worst     int // rows listed, of those that differ; 0 for ten
+}
+
+// What is laid over one another.
+const (
+	AlignKernel = "kernel" // the start of the kernel's own work
+	AlignStart  = "start"  // the first event
+	AlignNone   = "none"   // the clocks as they are
+)
+
+// Two is one quantity on both sides, in ns.
+type Two struct {
+	A       float64 `json:"a_ns"`
+	B       float64 `json:"b_ns"`
+	Percent float64 `json:"difference_percent"` // of A; 0 where A is 0
+}
+
+func two(a, b float64) Two {
+	t := Two{A: a, B: b}
+	if a != 0 {
+		t.Percent = 100 * (b - a) / a
+	}
+	return t
+}
+
+// Named is a quantity of one engine, opcode or phase.
+type Named struct {
+	Name string `json:"name"`
+	N    int    `json:"instructions"`
+	Two
+}
+
+// Errors is the distribution of absolute differences over the matched
+// instructions of the kernel.
+type Errors struct {
+	P50        float64 `json:"p50_ns"`
+	P90        float64 `json:"p90_ns"`
+	Max        float64 `json:"max_ns"`
+	P50Percent float64 `json:"p50_percent"` // of A's kernel time
+	P90Percent float64 `json:"p90_percent"`
+	MaxPercent float64 `json:"max_percent"`
+	Worst      []Row   `json:"worst"`
+}
+
+// Row is one instruction on both sides.
+type Row struct {
+	Name   string  `json:"name"`
+	Engine string  `json:"engine"`
+	Opcode string  `json:"opcode"`
+	StartA float64 `json:"start_a_ns"` // from where the sides are aligned
+	StartB float64 `json:"start_b_ns"`
+	DurA   float64 `json:"duration_a_ns"`
+	DurB   float64 `json:"duration_b_ns"`
+	Delta  float64 `json:"delta_ns"` // of what is compared, B - A
+	Reason string  `json:"reason"`
+}
+
+// Report is a comparison.
+type Report struct {
+	NameA   string `json:"a"`
+	NameB   string `json:"b"`
+	Matched int    `json:"matched"`
+	By      string `json:"matched_by"`
+	OnlyA   int    `json:"only_in_a"`
+	OnlyB   int    `json:"only_in_b"`
+	Align   string `json:"aligned_at"`
+
+	Whole   Two     `json:"whole"`  // first start to last end
+	Kernel  Two     `json:"kernel"` // the kernel's own work
+	Engines []Named `json:"engines"`
+	Opcodes []Named `json:"opcodes"`
+	Phases  []Named `json:"phases"`
+
+	Start    Errors  `json:"start_errors"`
+	Duration Errors  `json:"duration_errors"`
+	Limit    float64 `json:"threshold_ns"`
+	// Part is the first instruction whose starts differ by more than the
+	// threshold; nil where none does.
+	Part *Row `json:"first_parting"`
+
+	pairs          [][2]int
+	offsetA, offsB float64
+}
+
+// Compare compares two timelines. An unknown Options.Match falls
+// back to MatchAuto.
+func Compare(a, b *Side, opt Options) *Report {
+	r := &Report{NameA: a.Name, NameB: b.Name, Align: cmp.Or(opt.Align, AlignKernel)}
+	pairs, by, err := match(a, b, opt.Match)
+	if err != nil {
+		pairs, by, _ = match(a, b, MatchAuto)
+	}
+	r.pairs, r.By, r.Matched = pairs, by, len(pairs)
+	r.OnlyA, r.OnlyB = a.count()-len(pairs), b.count()-len(pairs)
+
+	all := func(int) bool { return true }
+	kernelA, kernelB := func(i int) bool { return Kernel(a.Module, i) }, func(i int) bool { return Kernel(b.Module, i) }
+	aLo, aHi, _ := a.span(all)
+	bLo, bHi, _ := b.span(all)
+	r.Whole = two(aHi-aLo, bHi-bLo)
+	kaLo, kaHi, okA := a.span(kernelA)
+	kbLo, kbHi, okB := b.span(kernelB)
+	if !okA || !okB {
+		kaLo, kaHi, kbLo, kbHi = aLo, aHi, bLo, bHi
+	}
+	r.Kernel = two(kaHi-kaLo, kbHi-kbLo)
+	switch r.Align {
+	case AlignStart:
+		r.offsetA, r.offsB = aLo, bLo
+	case AlignNone:
+	default:
+		r.Align = AlignKernel
+		r.offsetA, r.offsB = kaLo, kbLo
+	}
+	r.phases(aLo, kaLo, kaHi, aHi, bLo, kbLo, kbHi, bHi)
+	r.engines(a, b)
+	r.opcodes(a, b)
+	r.errors(a, b, opt)
+	return r
+}
+
+func (s *Side) count() int {
+	n := 0
+	for i := range s.Start {
+		if s.has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// phases are the runtime's preamble, the kernel and what follows it.
+func (r *Report) phases(aLo, kaLo, kaHi, aHi, bLo, kbLo, kbHi, bHi float64) {
+	for _, p := range []struct {
+		name string
+		a, b float64
+	}{{"before the kernel", kaLo - aLo, kbLo - bLo}, {"kernel", kaHi - kaLo, kbHi - kbLo}, {"after the kernel", aHi - kaHi, bHi - kbHi}} {
+		r.Phases = append(r.Phases, Named{Name: p.name, Two: two(p.a, p.b)})
+	}
+}
+
+// engines compares the time in which each engine has kernel work.
+func (r *Report) engines(a, b *Side) {
+	busyA, n := busy(a)
+	busyB, _ := busy(b)
+	for _, name := range sortedKeys(busyA, busyB) {
+		r.Engines = append(r.Engines, Named{Name: name, N: n[name], Two: two(busyA[name], busyB[name])})
+	}
+}
+
+// busy is the length of the union of the kernel's intervals, by engine.
+func busy(s *Side) (total map[string]float64, count map[string]int) {
+	rows := map[string][]int{}
+	for i := range s.Start {
+		if s.has(i) && Kernel(s.Module, i) {
+			e := engine(s.Module, i)
+			rows[e] = append(rows[e], i)
+		}
+	}
+	total, count = map[string]float64{}, map[string]int{}
+	for e, list := range rows {
+		slices.SortFunc(list, func(x, y int) int { return cmp.Or(cmp.Compare(s.Start[x], s.Start[y]), cmp.Compare(x, y)) })
+		until := math.Inf(-1)
+		for _, i := range list {
+			lo := max(s.Start[i], until)
+			if s.End[i] > lo {
+				total[e] += s.End[i] - lo
+				until = s.End[i]
+			}
+		}
+		count[e] = len(list)
+	}
+	return total, count
+}
+
+// opcodes compares the summed durations of the kernel's instructions by
+// engine and opcode.
+func (r *Report) opcodes(a, b *Side) {
+	sum := func(s *Side) (map[string]float64, map[string]int) {
+		t, n := map[string]float64{}, map[string]int{}
+		for i := range s.Start {
+			if s.has(i) && Kernel(s.Module, i) {
+				k := engine(s.Module, i) + " " + opcode(s, i)
+				t[k] += s.End[i] - s.Start[i]
+				n[k]++
+			}
+		}
+		return t, n
+	}
+	ta, n := sum(a)
+	tb, _ := sum(b)
+	for _, name := range sortedKeys(ta, tb) {
+		r.Opcodes = append(r.Opcodes, Named{Name: name, N: n[name], Two: two(ta[name], tb[name])})
+	}
+}
+
+func sortedKeys(a, b map[string]float64) []string {
+	var keys []string
+	for k := range a {
+		keys = append(keys, k)
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// errors fills the distributions, the worst rows and the first parting.
+func (r *Report) errors(a, b *Side, opt Options) {
+	worst := cmp.Or(opt.Worst, 10)
+	r.Limit = opt.Threshold
+	if r.Limit <= 0 {
+		r.Limit = r.Kernel.A / 100
+	}
+	type diff struct {
+		pair       int
+		start, dur float64
+	}
+	var all []diff
+	part := -1
+	for k, p := range r.pairs {
+		if !Kernel(a.Module, p[0]) {
+			continue
+		}
+		d := diff{k, (b.Start[p[1]] - r.offsB) - (a.Start[p[0]] - r.offsetA), (b.End[p[1]] - b.Start[p[1]]) - (a.End[p[0]] - a.Start[p[0]])}
+		all = append(all, d)
+		if math.Abs(d.start) > r.Limit && (part < 0 || a.Start[p[0]] < a.Start[r.pairs[part][0]]) {
+			part = k
+		}
+	}
+	why := newReasons(a, b, r)
+	list := func(value func(d diff) float64) Errors {
+		slices.SortStableFunc(all, func(x, y diff) int { return cmp.Compare(math.Abs(value(x)), math.Abs(value(y))) })
+		at := func(q float64) float64 {
+			if len(all) == 0 {
+				return 0
+			}
+			return math.Abs(value(all[min(len(all)-1, int(q*float64(len(all))))]))
+		}
+		e := Errors{P50: at(0.5), P90: at(0.9), Max: at(1)}
+		if r.Kernel.A > 0 {
+			e.P50Percent, e.P90Percent, e.MaxPercent = 100*e.P50/r.Kernel.A, 100*e.P90/r.Kernel.A, 100*e.Max/r.Kernel.A
+		}
+		return e
+	}
+	r.Start = list(func(d diff) float64 { return d.start })
+	for k := len(all) - 1; k >= max(0, len(all)-worst) && all[k].start != 0; k-- {
+		r.Start.Worst = append(r.Start.Worst, r.row(a, b, all[k].pair, all[k].start, why.start(all[k].pair)))
+	}
+	r.Duration = list(func(d diff) float64 { return d.dur })
+	for k := len(all) - 1; k >= max(0, len(all)-worst) && all[k].dur != 0; k-- {
+		r.Duration.Worst = append(r.Duration.Worst, r.row(a, b, all[k].pair, all[k].dur, why.duration(all[k].pair)))
+	}
+	if part >= 0 {
+		p := r.pairs[part]
+		row := r.row(a, b, part, (b.Start[p[1]]-r.offsB)-(a.Start[p[0]]-r.offsetA), why.start(part))
+		r.Part = &row
+	}
+}
+
+func (r *Report) row(a, b *Side, pair int, delta float64, reason string) Row {
+	i, j := r.pairs[pair][0], r.pairs[pair][1]
+	return Row{Name: a.instr(i), Engine: engine(a.Module, i), Opcode: opcode(a, i),
+		StartA: a.Start[i] - r.offsetA, StartB: b.Start[j] - r.offsB, DurA: a.End[i] - a.Start[i], DurB: b.End[j] - b.Start[j], Delta: delta, Reason: reason}
+}
+
+func appendUint(b []byte, v uint64) []byte { return strconv.AppendUint(b, v, 10) }

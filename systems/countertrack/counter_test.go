@@ -1,0 +1,93 @@
+package countertrack
+
+import (
+	"context"
+	"testing"
+
+	"perfsim/components"
+)
+
+// at returns the value of a series at time t.
+func at(t *testing.T, tl *components.Timeline, name string, ns uint64) float64 {
+	t.Helper()
+	for _, s := range tl.Series {
+		if s.Name != name {
+			continue
+		}
+		v := 0.0
+		for k := range s.Time {
+			if s.Time[k] <= ns {
+				v = s.Value[k]
+			}
+		}
+		return v
+	}
+	t.Fatalf("no counter %q", name)
+	return 0
+}
+
+// Worked out by hand, 1024 ns so that a sample is one: a load of 4096 bytes
+// from 0 to 256 writes 1024 bytes per partition of SBUF; a matmul from 256 to
+// 512 reads them and writes bank 3; a copy from 768 to 1024 reads the bank and
+// writes 130 bytes behind the tile, which touch three cells of 64.
+func TestCounters(t *testing.T) {
+	m := components.NewModule("m", "test")
+	m.AddCoreLanes(0)
+	m.Instr.Grow(3)
+	m.Instr.DMABytes.Resize(3)
+	f := m.Functions.Add(0, 0)
+	m.Blocks.Add(0, uint32(f), 0, 0, 1)
+	m.Blocks.End.Set(0, 3)
+	m.Functions.EndBlock.Set(f, 1)
+	w := &components.World{Module: m, Events: components.NewEvents(), Blocks: []components.BlockResult{{Latency: [2]uint64{1024, 1024}}}}
+	sbuf := func(role components.OperandRole, address, bytes uint64) components.AccessPattern {
+		return components.AccessPattern{Role: role, Memory: components.MemSBUF, DType: components.Uint8, Address: address, Steps: []int64{1, 1}, Counts: []uint64{128, bytes}}
+	}
+	for i, x := range []struct {
+		engine components.Engine
+		lane   uint16
+		flags  components.Flags
+		banks  uint16
+		end    uint64
+		ops    []components.AccessPattern
+	}{
+		{components.SP, components.LaneDMA, components.FlagSrcDRAM, 0, 256, []components.AccessPattern{sbuf(components.RoleOut, 0, 1024)}},
+		{components.PE, components.LanePE, components.FlagAccStart, 1 << 11, 512, []components.AccessPattern{sbuf(components.RoleIn, 0, 1024)}},
+		{components.DVE, components.LaneDVE, 0, 1 << 3, 1024, []components.AccessPattern{sbuf(components.RoleOut, 1024, 130)}},
+	} {
+		m.Instr.Engine.Set(i, x.engine)
+		m.Instr.Lane.Set(i, x.lane)
+		m.Instr.Flags.Set(i, x.flags)
+		m.Instr.Banks.Set(i, x.banks)
+		m.Instr.Latency.Append(256)
+		m.Instr.Issue.Append(256)
+		w.Events.Arrive.Append([2]uint64{x.end, x.end})
+		for _, o := range x.ops {
+			m.Operands.Add(o)
+		}
+		m.Operands.EndRow()
+	}
+	m.Instr.DMABytes.Set(0, 4096)
+	tl := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
+	if err := Add(context.Background(), tl, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		ns   uint64
+		want float64
+	}{
+		{"busy DMA", 0, 100}, {"busy DMA", 255, 100}, {"busy DMA", 256, 0},
+		{"busy PE", 255, 0}, {"busy PE", 300, 100}, {"busy DVE", 767, 0}, {"busy DVE", 1023, 100},
+		{"device memory read", 100, 16}, {"device memory read", 256, 0},
+		{"PSUM banks in use", 255, 0}, {"PSUM banks in use", 256, 1}, {"PSUM banks in use", 700, 1}, {"PSUM banks in use", 1023, 1},
+		{"SBUF in use", 0, 1024}, {"SBUF in use", 511, 1024}, {"SBUF in use", 512, 0}, {"SBUF in use", 800, 192}, {"SBUF in use", 1024, 0},
+	} {
+		if got := at(t, tl, c.name, c.ns); got != c.want {
+			t.Errorf("%s at %d ns is %v, want %v", c.name, c.ns, got, c.want)
+		}
+	}
+	if len(tl.Series) != 6 {
+		t.Errorf("%d counters", len(tl.Series))
+	}
+}

@@ -1,0 +1,390 @@
+package devicelog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"perfsim/components"
+)
+
+// Options says what a profile holds.
+type Options struct {
+	By      By
+	Setup   string // name of a setup; empty means that of the log's version
+	Slowest int
+	Zone    string // only this zone among the slowest
+	Gaps    int    // how many of the largest gaps
+}
+
+// Profile is everything perfsim says about a log, ready for JSON. Numbers of
+// cycles are exact; nanoseconds are null without a clock.
+type Profile struct {
+	File     string         `json:"file"`
+	Sessions []SessionInfo  `json:"sessions"`
+	Rows     int            `json:"rows"`
+	Zones    int            `json:"zones"`
+	Lanes    int            `json:"processors"`
+	Cores    int            `json:"cores"`
+	Bytes    int            `json:"bytes_held"`
+	Diags    []DiagInfo     `json:"diagnostics"`
+	Devices  []DeviceInfo   `json:"devices"`
+	Stats    []ZoneInfo     `json:"zone_statistics"`
+	Setup    string         `json:"analyses_of"`
+	Analyses []AnalysisInfo `json:"analyses"`
+	Slow     []SlowInfo     `json:"slowest"`
+	Counters []CounterInfo  `json:"counters,omitempty"`
+
+	Log      *components.DeviceLog `json:"-"`
+	Topo     *Topology             `json:"-"`
+	Launches []*Launches           `json:"-"`
+	Maps     []DeviceMap           `json:"-"`
+}
+
+// SessionInfo is one session.
+type SessionInfo struct {
+	Version  string   `json:"version"`
+	Arch     string   `json:"arch"`
+	FreqMHz  *float64 `json:"clock_mhz"`
+	MaxCores int      `json:"max_compute_cores,omitempty"`
+	Line     uint64   `json:"header_line"`
+}
+
+// DiagInfo is one diagnostic.
+type DiagInfo struct {
+	Code   string `json:"code"`
+	Count  uint64 `json:"count"`
+	Line   uint64 `json:"line,omitempty"`
+	Detail string `json:"detail"`
+}
+
+// DeviceInfo is one device in one session.
+type DeviceInfo struct {
+	Device    int32      `json:"device"`
+	Session   uint32     `json:"session"`
+	Launches  int        `json:"launches"`
+	Open      int        `json:"launches_without_end"`
+	Start     uint64     `json:"start_cycle"`
+	End       uint64     `json:"end_cycle"`
+	Span      Time       `json:"span"`
+	Busy      Time       `json:"busy"`          // union of launches
+	Sum       Time       `json:"launch_total"`  // launches added up
+	Idle      Time       `json:"idle"`          // span without a launch
+	Overlaps  int        `json:"overlaps"`      // launches that start before another has ended
+	MaxSkew   Time       `json:"max_core_skew"` // spread of firmware starts in one launch
+	Occupancy float64    `json:"mean_core_busy_share"`
+	Gaps      []GapInfo  `json:"largest_gaps"`
+	CoreMap   []CoreInfo `json:"cores"`
+}
+
+// Time is a number of cycles and its nanoseconds.
+type Time struct {
+	Cycles uint64   `json:"cycles"`
+	NS     *float64 `json:"ns"`
+}
+
+// GapInfo is idle time between launches.
+type GapInfo struct {
+	Time
+	Start  uint64 `json:"start_cycle"`
+	After  string `json:"after"`
+	Before string `json:"before"`
+}
+
+// CoreInfo is one core of the map.
+type CoreInfo struct {
+	X      int32   `json:"x"`
+	Y      int32   `json:"y"`
+	Kernel uint64  `json:"kernel_cycles"`
+	FW     uint64  `json:"firmware_cycles"`
+	Zones  uint64  `json:"zones"`
+	Share  float64 `json:"busy_share"`
+}
+
+// ZoneInfo is one row of statistics.
+type ZoneInfo struct {
+	Zone      string  `json:"zone,omitempty"`
+	File      string  `json:"file,omitempty"`
+	Line      uint32  `json:"line,omitempty"`
+	Risc      string  `json:"processor,omitempty"`
+	Device    *int32  `json:"device,omitempty"`
+	X         *int32  `json:"core_x,omitempty"`
+	Y         *int32  `json:"core_y,omitempty"`
+	Run       string  `json:"run,omitempty"`
+	Count     uint64  `json:"count"`
+	Sum       uint64  `json:"sum_cycles"`
+	Self      uint64  `json:"self_cycles"`
+	Mean      float64 `json:"mean_cycles"`
+	Median    float64 `json:"median_cycles"`
+	P95       uint64  `json:"p95_cycles"`
+	Min       uint64  `json:"min_cycles"`
+	Max       uint64  `json:"max_cycles"`
+	Unmatched uint64  `json:"unmatched"`
+	NS        *NSInfo `json:"ns"`
+}
+
+// NSInfo is the same in nanoseconds.
+type NSInfo struct {
+	Sum    float64 `json:"sum"`
+	Self   float64 `json:"self"`
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// AnalysisInfo is one analysis of the vendor's definitions on one device:
+// our result, and the vendor's where its script computes another.
+type AnalysisInfo struct {
+	Device int32      `json:"device"`
+	Name   string     `json:"name"`
+	Across string     `json:"across"`
+	Type   string     `json:"type"`
+	Stats  *StatsInfo `json:"stats"`
+	Vendor *StatsInfo `json:"vendor,omitempty"`
+}
+
+// StatsInfo are the vendor's statistics.
+type StatsInfo struct {
+	Count   uint64  `json:"count"`
+	Average float64 `json:"average"`
+	Max     uint64  `json:"max"`
+	Median  float64 `json:"median"`
+	Min     uint64  `json:"min"`
+	Sum     uint64  `json:"sum"`
+	Range   uint64  `json:"range"`
+}
+
+// SlowInfo is one of the slowest zones.
+type SlowInfo struct {
+	Time
+	Zone   string `json:"zone"`
+	Device int32  `json:"device"`
+	X      int32  `json:"core_x"`
+	Y      int32  `json:"core_y"`
+	Risc   string `json:"processor"`
+	Start  uint64 `json:"start_cycle"`
+	Run    string `json:"run"`
+	Line   uint64 `json:"line"`
+}
+
+func ptr(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+func timeOf(cycles uint64, mhz float64) Time {
+	return Time{cycles, ptr(Nanoseconds(float64(cycles), mhz))}
+}
+
+// New makes the profile of a log.
+func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (*Profile, error) {
+	// Lists that nothing is in are written as [], which scripts can go through.
+	p := &Profile{File: file, Rows: l.Rows(), Zones: l.Zones.Len(), Lanes: len(l.Lanes), Bytes: l.Bytes(), Log: l,
+		Sessions: []SessionInfo{}, Diags: []DiagInfo{}, Devices: []DeviceInfo{}, Stats: []ZoneInfo{}, Analyses: []AnalysisInfo{}, Slow: []SlowInfo{}}
+	for _, s := range l.Sessions {
+		f := &s.FreqMHz
+		if *f == 0 {
+			f = nil
+		}
+		p.Sessions = append(p.Sessions, SessionInfo{s.Version, s.Arch, f, s.MaxCores, s.Line})
+	}
+	p.Topo = NewTopology(l)
+	p.Cores = len(p.Topo.Cores)
+	diags := l.Diags
+	for c := range p.Topo.Cores {
+		// Simulated engines have no controller to be missed.
+		if core := &p.Topo.Cores[c]; core.Fallback && !ownLog(l) {
+			diags.Add(DiagNoController, 1, l.Line(int(l.LaneOff[core.Controller])), fmt.Sprintf("device %d core %s has no marker of BRISC or ERISC; its launches are taken from %s",
+				p.Topo.Devices[core.Device], core.Name(), l.Lanes[core.Controller].Risc))
+		}
+	}
+	for d := range p.Topo.Devices {
+		ls := FindLaunches(l, p.Topo, d, ByRun, &diags)
+		p.Launches = append(p.Launches, ls)
+		if len(ls.List) == 0 {
+			diags.Add(DiagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware zone", p.Topo.Devices[d]))
+		}
+	}
+	p.devices(l, o, &diags)
+	rows, err := Zones(ctx, l, o.By)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		p.Stats = append(p.Stats, zoneInfo(l, &rows[i]))
+	}
+	if err := p.analyses(l, o, &diags); err != nil {
+		return nil, err
+	}
+	for _, s := range Slowest(l, o.Slowest, o.Zone) {
+		p.Slow = append(p.Slow, SlowInfo{Time{s.Cycles, ptr(s.NS)}, s.Name, s.Lane.Device, s.Lane.X, s.Lane.Y, s.Lane.Risc, s.Start, RunText(s.Run), s.Line})
+	}
+	p.Counters = Counters(l, p.Topo)
+	for _, d := range diags.All() {
+		p.Diags = append(p.Diags, DiagInfo(d))
+	}
+	return p, nil
+}
+
+func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.Diagnostics) {
+	p.Maps = Occupancy(l, p.Topo)
+	for _, b := range Busy(l, p.Topo, p.Launches) {
+		d := DeviceInfo{Device: b.Device, Session: b.Session, Launches: b.Launches, Open: b.Open, Start: b.Start, End: b.End,
+			Span: timeOf(b.Span, b.FreqMHz), Busy: timeOf(b.Union, b.FreqMHz), Sum: timeOf(b.Sum, b.FreqMHz), Idle: timeOf(b.Span-b.Union, b.FreqMHz),
+			Overlaps: b.Overlaps, MaxSkew: timeOf(b.MaxSkew, b.FreqMHz), Gaps: []GapInfo{}, CoreMap: []CoreInfo{}}
+		var ls *Launches
+		for i, dev := range p.Topo.Devices {
+			if dev == b.Device {
+				ls = p.Launches[i]
+			}
+		}
+		if b.MaxSkew > skewLimit {
+			diags.Add(DiagCoreSkew, 1, l.Line(int(ls.List[b.SkewAt].open.row)), fmt.Sprintf("device %d: firmware starts of a launch (%s) lie %d cycles apart; the vendor advises a reboot of the host when counters of cores drift",
+				b.Device, RunText(l.Runs[ls.List[b.SkewAt].Run]), b.MaxSkew))
+		}
+		gaps := slices.Clone(b.Gaps)
+		slices.SortStableFunc(gaps, func(x, y Gap) int { return cmp.Compare(y.Cycles, x.Cycles) })
+		for i, g := range gaps {
+			if i == o.Gaps {
+				break
+			}
+			d.Gaps = append(d.Gaps, GapInfo{timeOf(g.Cycles, b.FreqMHz), g.Start, RunText(l.Runs[ls.List[g.Before].Run]), RunText(l.Runs[ls.List[g.After].Run])})
+		}
+		p.Devices = append(p.Devices, d)
+	}
+	for i := range p.Maps {
+		m := &p.Maps[i]
+		for k := range p.Devices {
+			d := &p.Devices[k]
+			if d.Device != m.Device || d.Session != m.Session {
+				continue
+			}
+			d.Occupancy = m.Mean()
+			for c := range m.Cores {
+				b := &m.Cores[c]
+				core := &p.Topo.Cores[b.Core]
+				d.CoreMap = append(d.CoreMap, CoreInfo{core.X, core.Y, b.Kernel, b.FW, b.Zones, m.Share(b)})
+			}
+		}
+	}
+}
+
+// ownLog tells whether perfsim itself recorded the log: --device-profile and
+// --self-profile name the chip so.
+func ownLog(l *components.DeviceLog) bool {
+	return len(l.Sessions) > 0 && strings.HasPrefix(l.Sessions[0].Arch, "perfsim")
+}
+
+func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {
+	z := ZoneInfo{Zone: r.Name, File: r.File, Line: r.Line, Risc: r.Risc, Count: r.Count, Sum: r.Sum, Self: r.Self, Mean: r.Mean, Median: r.Median,
+		P95: r.P95, Min: r.Min, Max: r.Max, Unmatched: r.Unmatched}
+	if r.Device >= 0 {
+		z.Device = &r.Device
+	}
+	if r.X >= 0 {
+		z.X, z.Y = &r.X, &r.Y
+	}
+	if r.Run >= 0 {
+		z.Run = RunText(l.Runs[r.Run])
+	}
+	if f := r.FreqMHz; f > 0 {
+		ns := func(c float64) float64 { return Nanoseconds(c, f) }
+		z.NS = &NSInfo{ns(float64(r.Sum)), ns(float64(r.Self)), ns(r.Mean), ns(r.Median), ns(float64(r.P95)), ns(float64(r.Min)), ns(float64(r.Max))}
+	}
+	return z
+}
+
+func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components.Diagnostics) error {
+	if len(l.Sessions) == 0 {
+		return nil
+	}
+	setup := SetupFor(l.Sessions[0].Version)
+	if o.Setup != "" && o.Setup != "auto" {
+		s, ok := SetupByName(o.Setup)
+		if !ok {
+			return fmt.Errorf("setup %q is unknown; there are %s", o.Setup, strings.Join(SetupNames(), ", "))
+		}
+		setup = s
+	}
+	p.Setup = setup.Name
+	if unmapped(l) {
+		diags.Add(DiagTriscNames, 1, 0, "kernel zones are named TRISC_n-KERNEL; the vendor's analyses look for TRISC-KERNEL and leave them out, and so do the analyses here (zone statistics have them)")
+	}
+	v := NewVendor(l, setup)
+	for d, dev := range p.Topo.Devices {
+		p.Launches[d].setDispatch(l, p.Topo, false, diags)
+		ours := Analyze(l, p.Topo, p.Launches[d], &setup, false)
+		theirs := v.Devices[d].Results
+		for i := range ours {
+			a := AnalysisInfo{Device: dev, Name: ours[i].Analysis.Name, Across: ours[i].Analysis.Across, Type: ours[i].Analysis.Kind.String()}
+			a.Stats, a.Vendor = statsInfo(&ours[i]), statsInfo(&theirs[i])
+			if a.Stats == nil && a.Vendor == nil {
+				continue
+			}
+			if a.Stats != nil && a.Vendor != nil && *a.Stats == *a.Vendor {
+				a.Vendor = nil
+			}
+			p.Analyses = append(p.Analyses, a)
+		}
+	}
+	if d, ok := v.Diags.Find(DiagVendorFails); ok {
+		diags.Add(d.Code, d.Count, d.Line, d.Detail)
+	}
+	return nil
+}
+
+// unmapped tells whether compute kernels carry the names of the 2024 logs.
+func unmapped(l *components.DeviceLog) bool {
+	for k := range l.Keys {
+		if n := l.Keys[k].Name; strings.HasPrefix(n, "TRISC_") && strings.HasSuffix(n, "-KERNEL") {
+			return true
+		}
+	}
+	return false
+}
+
+func statsInfo(r *Result) *StatsInfo {
+	if len(r.Series) == 0 {
+		return nil
+	}
+	s := &r.Stats
+	return &StatsInfo{s.Count, s.Average, s.Max, s.Median, s.Min, s.Sum, s.Range}
+}
+
+// SetupNames lists the setups.
+func SetupNames() []string {
+	var out []string
+	for _, s := range Setups() {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// ParseBy reads a list of dimensions: zone, risc, core, device, run.
+func ParseBy(names []string) (By, error) {
+	var by By
+	for _, n := range names {
+		switch strings.ToLower(strings.TrimSpace(n)) {
+		case "zone":
+			by |= ByZone
+		case "risc", "processor":
+			by |= ByRisc
+		case "core":
+			by |= ByCore
+		case "device":
+			by |= ByDevice
+		case "run", "launch":
+			by |= ByLaunchID
+		default:
+			return 0, fmt.Errorf("%q is not one of zone, risc, core, device, run", n)
+		}
+	}
+	return by, nil
+}

@@ -1,0 +1,260 @@
+package devicelog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"perfsim/components"
+	"perfsim/ecs"
+)
+
+// By says along which dimensions zones are grouped.
+type By uint8
+
+// Dimensions.
+const (
+	ByZone By = 1 << iota
+	ByRisc
+	ByCore
+	ByDevice
+	ByLaunchID // the launch identity of the log
+)
+
+// ZoneRow is the statistics of one group. Dimensions that are not grouped by
+// hold -1 or an empty text.
+type ZoneRow struct {
+	Key    int // row of DeviceLog.Keys
+	Name   string
+	File   string
+	Line   uint32
+	Risc   string
+	Device int32
+	X, Y   int32
+	Run    int // row of DeviceLog.Runs
+
+	Summary
+	Self      uint64 // cycles outside inner zones, summed
+	Unmatched uint64 // starts and ends without a partner
+	FreqMHz   float64
+}
+
+// groupID is what tells groups apart.
+type groupID struct {
+	key, run int32
+	lane     int32 // first lane of the lane group
+	freq     float64
+}
+
+// Zones gives the statistics of all zones by the dimensions of by, ordered by
+// total time, largest first. Groups never mix sessions of different clocks.
+func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, error) {
+	// Lanes that fall together.
+	laneGroup := make([]int32, len(l.Lanes))
+	type laneKey struct {
+		dev, x, y int32
+		risc      string
+	}
+	first := map[laneKey]int32{}
+	for i := range l.Lanes {
+		ln := &l.Lanes[i]
+		k := laneKey{-1, -1, -1, ""}
+		if by&(ByDevice|ByCore) != 0 {
+			k.dev = ln.Device // a core is a core of a device
+		}
+		if by&ByCore != 0 {
+			k.x, k.y = ln.X, ln.Y
+		}
+		if by&ByRisc != 0 {
+			k.risc = ln.Risc
+		}
+		g, ok := first[k]
+		if !ok {
+			g = int32(i)
+			first[k] = g
+		}
+		laneGroup[i] = g
+	}
+	freq := make([]float64, len(l.Runs))
+	for r := range l.Runs {
+		freq[r] = l.Freq(uint32(r))
+	}
+
+	groups := map[groupID]int{}
+	var ids []groupID
+	var count []uint64
+	find := func(lane, key int, run uint32) int {
+		id := groupID{key: -1, run: -1, lane: laneGroup[lane], freq: freq[run]}
+		if by&ByZone != 0 {
+			id.key = int32(key)
+		}
+		if by&ByLaunchID != 0 {
+			id.run = int32(run)
+		}
+		g, ok := groups[id]
+		if !ok {
+			g = len(ids)
+			groups[id] = g
+			ids = append(ids, id)
+			count = append(count, 0)
+		}
+		return g
+	}
+	// Pass 1 counts, pass 2 fills one array group by group, so that each
+	// group sorts its own part.
+	z := &l.Zones
+	group := make([]uint32, z.Len())
+	type memo struct {
+		key, run uint32
+		g        int
+	}
+	for lane := range l.Lanes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var cache [64]memo
+		for i := range cache {
+			cache[i].g = -1
+		}
+		for i := z.LaneOff[lane]; i < z.LaneOff[lane+1]; i++ {
+			b := z.Begin[i]
+			key, run := l.Defs[l.Def[b]].Key, l.Run[b]
+			m := &cache[(key*31+run)%64]
+			if m.g < 0 || m.key != key || m.run != run {
+				*m = memo{key, run, find(lane, int(key), run)}
+			}
+			group[i] = uint32(m.g)
+			count[m.g]++
+		}
+	}
+	unmatched := make([]uint64, len(ids))
+	for _, list := range [][]uint32{l.UnmatchedStart, l.UnmatchedEnd} {
+		for _, row := range list {
+			g := find(l.LaneOfMarker(int(row)), int(l.Defs[l.Def[row]].Key), l.Run[row])
+			for len(unmatched) <= g {
+				unmatched = append(unmatched, 0)
+			}
+			unmatched[g]++
+		}
+	}
+	off := make([]uint64, len(ids)+1)
+	for g, c := range count {
+		off[g+1] = off[g] + c
+	}
+	values := make([]uint64, z.Len())
+	next := append([]uint64(nil), off[:len(ids)]...)
+	self := make([]uint64, len(ids))
+	for lane := range l.Lanes {
+		lo := z.LaneOff[lane]
+		for i := lo; i < z.LaneOff[lane+1]; i++ {
+			d := l.Dur(int(i))
+			g := group[i]
+			values[next[g]] = d
+			next[g]++
+			self[g] += d
+			if p := z.Parent[i]; p != components.NoZone {
+				self[group[p]] -= d
+			}
+		}
+	}
+	rows := make([]ZoneRow, len(ids))
+	ecs.Parallel(len(ids), func(g int) {
+		id := &ids[g]
+		r := &rows[g]
+		*r = ZoneRow{Key: int(id.key), Device: -1, X: -1, Y: -1, Run: int(id.run), FreqMHz: id.freq, Self: self[g]}
+		if id.key >= 0 {
+			k := &l.Keys[id.key]
+			r.Name, r.File, r.Line = l.ZoneName(uint32(id.key)), k.File, k.Line
+		}
+		ln := &l.Lanes[id.lane]
+		if by&ByRisc != 0 {
+			r.Risc = ln.Risc
+		}
+		if by&(ByDevice|ByCore) != 0 {
+			r.Device = ln.Device
+		}
+		if by&ByCore != 0 {
+			r.X, r.Y = ln.X, ln.Y
+		}
+		r.Summary = Summarize(values[off[g]:off[g+1]])
+		if g < len(unmatched) {
+			r.Unmatched = unmatched[g]
+		}
+	})
+	slices.SortStableFunc(rows, func(a, b ZoneRow) int {
+		return cmp.Or(cmp.Compare(b.Sum, a.Sum), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Risc, b.Risc),
+			cmp.Compare(a.Device, b.Device), cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X), cmp.Compare(a.Run, b.Run))
+	})
+	return rows, nil
+}
+
+// Instance is one zone for a list of the slowest.
+type Instance struct {
+	Zone   int // row of Zones
+	Name   string
+	Lane   components.ZoneLane
+	Run    components.LogRun
+	Start  uint64
+	Cycles uint64
+	Line   uint64 // line of the start in the file
+	NS     float64
+}
+
+// Slowest returns the n longest zones; with name, only those of that zone.
+// Equal lengths go by place.
+func Slowest(l *components.DeviceLog, n int, name string) []Instance {
+	if n <= 0 {
+		return nil
+	}
+	type cand struct {
+		dur  uint64
+		zone uint32
+	}
+	want := make([]bool, len(l.Keys))
+	for k := range l.Keys {
+		want[k] = name == "" || l.Keys[k].Name == name
+	}
+	// A heap of the n longest, the shortest on top.
+	var h []cand
+	less := func(a, b cand) bool { return a.dur < b.dur || a.dur == b.dur && a.zone > b.zone }
+	down := func(i int) {
+		for {
+			c := 2*i + 1
+			if c >= len(h) {
+				return
+			}
+			if c+1 < len(h) && less(h[c+1], h[c]) {
+				c++
+			}
+			if !less(h[c], h[i]) {
+				return
+			}
+			h[i], h[c] = h[c], h[i]
+			i = c
+		}
+	}
+	for z := range l.Zones.Len() {
+		if !want[l.Key(z)] {
+			continue
+		}
+		c := cand{l.Dur(z), uint32(z)}
+		if len(h) < n {
+			h = append(h, c)
+			for i := len(h) - 1; i > 0 && less(h[i], h[(i-1)/2]); i = (i - 1) / 2 {
+				h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+			}
+		} else if less(h[0], c) {
+			h[0] = c
+			down(0)
+		}
+	}
+	slices.SortFunc(h, func(a, b cand) int { return cmp.Or(cmp.Compare(b.dur, a.dur), cmp.Compare(a.zone, b.zone)) })
+	out := make([]Instance, len(h))
+	for i, c := range h {
+		z := int(c.zone)
+		b := l.Zones.Begin[z]
+		out[i] = Instance{Zone: z, Name: l.ZoneName(l.Key(z)), Lane: l.Lanes[l.LaneOfZone(z)], Run: l.Runs[l.Run[b]],
+			Start: l.Start(z), Cycles: c.dur, Line: l.Line(int(b)), NS: Nanoseconds(float64(c.dur), l.Freq(l.Run[b]))}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package fit
+
+import (
+	"fmt"
+	"strings"
+
+	"perfsim/components/machine"
+)
+
+// Scale gives machine to the calibrated constants of from, scaled by what is
+// documented of both:
+//
+//   - cycles stay cycles; times of an engine's sequencer and data path go with
+//     the ratio of the engine's clocks, those of the PE with that of the array,
+//     the governor's window with that of the base (Activation) clock;
+//   - the rate of a DMA engine goes with the ratio of the documented rates;
+//     latencies of the memory and of descriptor generation stay;
+//   - machines before trn2 have no documented clock governor: theirs is off.
+//
+// Everything scaled is marked so; what this project chose stays marked as
+// chosen, and what is documented and does not change as documented.
+func Scale(from, to *machine.Machine) *machine.Machine {
+	c := clone(to)
+	c.Calibrated.Scaled = fmt.Sprintf("from %s by documented clocks and rates", from.Name)
+	c.Calibrated.Ops = map[string]machine.CalibratedOp{}
+	c.Calibrated.Constants = map[string]machine.Constant{}
+	clock := func(m *machine.Machine, engine string) float64 {
+		switch engine {
+		case "PE":
+			return float64(m.Clock.PEArray)
+		case "Activation":
+			return float64(m.Clock.Activation)
+		case "Pool":
+			return float64(m.Clock.Pool)
+		case "DVE":
+			return float64(m.Clock.DVE)
+		}
+		return float64(m.Clock.SP)
+	}
+	ratio := func(engine string) float64 { return clock(from, engine) / clock(to, engine) }
+	for _, name := range from.Calibrated.OpNames() {
+		op := from.Calibrated.Ops[name]
+		was := op
+		r := ratio(engineOf(name))
+		op.LatencyNs, op.LatencyPSUM = round(op.LatencyNs*r), round(op.LatencyPSUM*r)
+		if op.Mark == machine.MarkFitted || op.Mark == machine.MarkDocumented && op != was {
+			op.Mark, op.Samples, op.Spread = machine.MarkScaled, 0, 0
+		}
+		c.Calibrated.Ops[name] = op
+	}
+	for _, name := range from.Calibrated.Names() {
+		k := from.Calibrated.Constants[name]
+		part := strings.Split(name, ".")
+		ns := strings.HasSuffix(name, "_ns") && !strings.HasSuffix(name, "bytes_per_ns")
+		switch {
+		case part[0] == "seq" && ns, part[0] == "sync" && ns:
+			k.Value *= ratio(part[1])
+		case part[0] == "pe" && ns:
+			k.Value *= ratio("PE")
+		case name == "governor.window_ns":
+			k.Value *= ratio("Activation")
+		case name == "governor.slow_rate" && to.Arch < 30:
+			k.Value = 1
+		case strings.HasPrefix(name, "dma.trigger_SP"), strings.HasPrefix(name, "dma.trigger_Activation"):
+			k.Value *= ratio("Activation")
+		case name == "dma.bytes_per_ns":
+			k.Value *= to.Memory.DMARate / from.Memory.DMARate
+		}
+		k.Value = round(k.Value)
+		if k.Mark == machine.MarkFitted || k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value) {
+			k = machine.Constant{Value: k.Value, Mark: machine.MarkScaled}
+		}
+		c.Calibrated.Constants[name] = k
+	}
+	return c
+}

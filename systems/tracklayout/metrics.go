@@ -1,0 +1,120 @@
+package tracklayout
+
+import (
+	"cmp"
+	"slices"
+
+	"perfsim/components"
+)
+
+// profilerEngines are the engines under the names that the Neuron profiler's
+// summary gives them.
+var profilerEngines = []struct {
+	name   string
+	engine components.Engine
+}{{"tensor", components.PE}, {"vector", components.DVE}, {"scalar", components.Activation}, {"gpsimd", components.Pool}, {"sync", components.SP}}
+
+// metrics are the figures of the whole: ours, and those of the profiler's
+// summary that are the same quantity, under its names and in its units
+// (seconds; fields that end in _percent hold shares from 0 to 1). Figures of
+// the profiler's are of the first process; the measured process, where there
+// is one, adds its own with "measured_" in front.
+func metrics(t *components.Timeline) []components.Metric {
+	w := t.World
+	out := []components.Metric{
+		{Name: "instructions", Value: float64(w.Module.Instr.Len())},
+		{Name: "edges", Value: float64(w.Module.Edges.Preds.Len())},
+		{Name: "latency_ns", Value: float64(w.Latency(components.RunA)), Unit: "ns"},
+		{Name: "latency_no_antideps_ns", Value: float64(w.Latency(components.RunB)), Unit: "ns"},
+	}
+	for p, proc := range t.Processes {
+		switch {
+		case p == 0:
+			out = append(out, Profiler(t, p, "")...)
+		case proc.Measured:
+			out = append(out, Profiler(t, p, "measured_")...)
+		}
+	}
+	return out
+}
+
+// Profiler returns the figures of process p under the profiler's names, with
+// a prefix.
+func Profiler(t *components.Timeline, p int, prefix string) []components.Metric {
+	m := t.World.Module
+	in := &m.Instr
+	// What waits for a semaphore is not active: the profiler's figures leave
+	// those instructions out.
+	waits := make([]bool, m.NumOpcodes())
+	for op := range waits {
+		switch m.OpcodeName(components.Opcode(op)) {
+		case "EVENT_SEMAPHORE", "EventSemaphore":
+			waits[op] = true
+		}
+	}
+	var count [components.NumEngines]float64
+	var spans [components.NumEngines][]interval
+	var matmuls, read, written float64
+	var first, last uint64 = ^uint64(0), 0
+	t.Each(func(i components.InstrID) {
+		if !t.Has(p, i) {
+			return
+		}
+		e, op := in.Engine.At(int(i)), in.Opcode.At(int(i))
+		start, end := t.Span(p, i)
+		first, last = min(first, start), max(last, end)
+		count[e]++
+		if op.IsMatmul() || m.OpcodeName(op) == "MATMUL" {
+			matmuls++
+		}
+		if !waits[op] {
+			spans[e] = append(spans[e], interval{start, end})
+		}
+		f := in.Flags.At(int(i))
+		b := float64(in.DMABytes.Get(int(i)))
+		if f&components.FlagSrcDRAM != 0 {
+			read += b
+		}
+		if f&components.FlagDstDRAM != 0 {
+			written += b
+		}
+	})
+	total := float64(last - min(first, last))
+	seconds := func(ns float64) float64 { return ns / 1e9 }
+	share := func(ns float64) float64 {
+		if total == 0 {
+			return 0
+		}
+		return ns / total
+	}
+	out := []components.Metric{{Name: "total_time", Value: seconds(total), Unit: "s"}}
+	for _, e := range profilerEngines {
+		busy := float64(union(spans[e.engine]))
+		out = append(out, components.Metric{Name: e.name + "_engine_active_time", Value: seconds(busy), Unit: "s"},
+			components.Metric{Name: e.name + "_engine_active_time_percent", Value: share(busy)},
+			components.Metric{Name: e.name + "_engine_instruction_count", Value: count[e.engine]})
+	}
+	out = append(out, components.Metric{Name: "matmul_instruction_count", Value: matmuls})
+	if in.DMABytes.Len() > 0 {
+		out = append(out, components.Metric{Name: "hbm_read_bytes", Value: read, Unit: "bytes"}, components.Metric{Name: "hbm_write_bytes", Value: written, Unit: "bytes"})
+	}
+	for k := range out {
+		out[k].Name = prefix + out[k].Name
+	}
+	return out
+}
+
+type interval struct{ from, to uint64 }
+
+// union returns the length of the union of intervals, which it sorts.
+func union(list []interval) uint64 {
+	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
+	var sum, until uint64
+	for _, x := range list {
+		if from := max(x.from, until); x.to > from {
+			sum += x.to - from
+			until = x.to
+		}
+	}
+	return sum
+}

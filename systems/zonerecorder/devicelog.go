@@ -1,0 +1,217 @@
+package zonerecorder
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"perfsim/components"
+	"perfsim/io/tenstorrent/profilelog"
+)
+
+// LogOptions says how a simulation is recorded.
+type LogOptions struct {
+	// Push has processors push a full buffer and go on, as dispatch cores do;
+	// otherwise what does not fit the buffer of a launch is lost, as on
+	// compute cores.
+	Push bool
+	// ClockMHz is the clock of the log; 0 means 1000, a cycle a nanosecond.
+	ClockMHz float64
+}
+
+// LogReport says what the recorder kept.
+type LogReport struct {
+	Launches   int
+	Zones      uint64 // instructions that were to be recorded
+	Kept       uint64
+	Lost       uint64 // had no room in a marker buffer
+	DRAMFull   int    // lanes whose DRAM buffer was full
+	Collisions int    // zones that share an id with another
+}
+
+// WriteLog records run A of a placed world with the profiler's buffers and
+// writes the device log that the host would: each lane is a processor with a
+// marker buffer of its own, each top-level block a launch, each instruction a
+// zone named after its opcode. So one sees what a real profile would have
+// lost.
+func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOptions) (LogReport, error) {
+	m := w.Module
+	var rep LogReport
+	mhz := o.ClockMHz
+	if mhz <= 0 {
+		mhz = 1000
+	}
+	cycles := func(ns uint64) uint64 { return uint64(float64(ns)*mhz/1000 + 0.5) }
+	type lane struct {
+		name   string
+		core   *Core
+		fw     uint16
+		kernel uint16
+		used   bool
+	}
+	texts := []string{QuickPushText}
+	zone := func(name string, line int) uint16 {
+		text := fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", clean(name), clean(m.Name), line)
+		texts = append(texts, text)
+		return components.ZoneHash16(text)
+	}
+	lanes := make([]lane, m.Lanes.Len())
+	for l := range lanes {
+		x := &lanes[l]
+		x.name = clean(m.LaneName(uint16(l)))
+		x.core = NewCore(Config{Layout: profilelog.LayoutClassic, Ethernet: true}, uint32(m.Lanes.Core.At(l)), 0, uint32(l)&0xFF)
+		x.fw, x.kernel = zone(x.name+"-FW", 0), zone(x.name+"-KERNEL", 1)
+	}
+	opcode := map[components.Opcode]uint16{}
+	base := uint64(1_000_000) // counters do not start at 0
+	for k, b := range m.TopBlocks() {
+		if err := ctx.Err(); err != nil {
+			return rep, err
+		}
+		rep.Launches++
+		first, end := m.Blocks.First.At(b), m.Blocks.End.At(b)
+		latency := w.Blocks[b].Extent(components.RunA)
+		// The instructions of each lane in program order; a lane's next start
+		// ends the zone before it, because zones of a processor nest.
+		rows := make([][]components.InstrID, len(lanes))
+		for i := first; i < end; i++ {
+			if m.Instr.Flags.At(int(i))&components.FlagLoop == 0 {
+				l := m.Instr.Lane.At(int(i))
+				rows[l] = append(rows[l], components.InstrID(i))
+			}
+		}
+		for l := range lanes {
+			if len(rows[l]) == 0 {
+				continue
+			}
+			x := &lanes[l]
+			x.used = true
+			r := x.core.Riscs[0]
+			x.core.SetHostID(uint32(k+1) << 10)
+			from, _ := w.Events.Span(m, rows[l][0], components.RunA)
+			r.BeginFW(x.fw, cycles(base+from))
+			r.BeginKernel(x.kernel, cycles(base+from))
+			last := from
+			for n, i := range rows[l] {
+				start, stop := w.Events.Span(m, i, components.RunA)
+				start = max(start, last)
+				if n+1 < len(rows[l]) {
+					if next, _ := w.Events.Span(m, rows[l][n+1], components.RunA); next < stop {
+						stop = next
+					}
+				}
+				stop = max(stop, start)
+				op := m.Instr.Opcode.At(int(i))
+				id, ok := opcode[op]
+				if !ok {
+					id = zone(m.OpcodeName(op), 10+int(op))
+					opcode[op] = id
+				}
+				rep.Zones++
+				var s Scope
+				if o.Push {
+					s = r.OpenDispatch(id, cycles(base+start))
+				} else {
+					s = r.Open(id, cycles(base+start))
+				}
+				if s.marked {
+					rep.Kept++
+				}
+				s.Close(cycles(base + stop))
+				last = stop
+			}
+			r.EndKernel(x.kernel, cycles(base+last))
+			r.EndFW(x.fw, cycles(base+last))
+		}
+		base += latency + 1000
+	}
+	src, err := profilelog.NewSources(texts...)
+	if err != nil {
+		return rep, err
+	}
+	rep.Collisions = len(src.Collisions)
+	lw, err := profilelog.NewWriter(out, "V11", "perfsim-"+clean(m.Arch), mhz, len(lanes))
+	if err != nil {
+		return rep, err
+	}
+	for l := range lanes {
+		x := &lanes[l]
+		if !x.used {
+			continue
+		}
+		rep.Lost += x.core.Riscs[0].LostScopes
+		if x.core.Dropped() {
+			rep.DRAMFull++
+		}
+		runs, bad := profilelog.DecodeRaw(x.core.Riscs[0].DRAM(), profilelog.LayoutClassic)
+		if len(bad) > 0 {
+			return rep, fmt.Errorf("lane %s: word %d: %s", x.name, bad[0].Word, bad[0].Reason)
+		}
+		for i := 0; i+1 < len(runs); i++ { // pushes repeat the guaranteed slots
+			if runs[i].HostID == runs[i+1].HostID {
+				runs[i].Markers = customOnly(runs[i].Markers)
+			}
+		}
+		ln := func(*profilelog.RawRun) components.ZoneLane {
+			return components.ZoneLane{X: int32(m.Lanes.Core.At(l)), Y: 0, Risc: x.name}
+		}
+		if err := writeSorted(runs, src, ln, lw); err != nil {
+			return rep, err
+		}
+	}
+	return rep, lw.Flush()
+}
+
+// writeSorted writes the launches of a processor in time order, as the host
+// does from V10 on.
+func writeSorted(runs []profilelog.RawRun, src *profilelog.Sources, lane func(*profilelog.RawRun) components.ZoneLane, w *profilelog.Writer) error {
+	var rows []profilelog.Row
+	err := profilelog.RawRows(runs, profilelog.LayoutClassic, src, true, lane, func(r *profilelog.Row) error {
+		rows = append(rows, *r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b profilelog.Row) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(outerFirst(&a), outerFirst(&b)))
+	})
+	for i := range rows {
+		if err := w.Write(&rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outerFirst orders markers of one time so that zones nest.
+func outerFirst(r *profilelog.Row) int {
+	rank := 0
+	switch {
+	case strings.HasSuffix(r.Name, "-FW"):
+		rank = 2
+	case strings.HasSuffix(r.Name, "-KERNEL"):
+		rank = 1
+	}
+	if r.Type == components.MarkerEnd {
+		return rank
+	}
+	return -rank
+}
+
+// clean makes a name that a log line can hold.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == ',' || r == '\n' || r == '\r' || r == '\'' {
+			return '_'
+		}
+		return r
+	}, s)
+	if s == "" {
+		return "unnamed"
+	}
+	return s
+}

@@ -1,0 +1,399 @@
+package zonerecorder
+
+import (
+	"fmt"
+
+	"perfsim/components"
+	"perfsim/io/tenstorrent/profilelog"
+)
+
+// Words of the control vector of a core.
+const (
+	HostEndIndex   = 0 // ..4: words in the DRAM buffer of each processor
+	DeviceEndIndex = 5 // ..9: words in the L1 buffer of each processor, 0 once pushed
+	FWResetH       = 10
+	FWResetL       = 11
+	DRAMAddress    = 12
+	RunCounter     = 13
+	NocX           = 14
+	NocY           = 15
+	FlatID         = 16
+	CoresPerDRAM   = 17
+	DroppedZones   = 18 // one bit a processor
+	Done           = 19
+	TraceStatus    = 20
+	ControlWords   = 32
+)
+
+// Sizes. The DRAM buffer of a processor holds DefaultPrograms launches that
+// record nothing but the guaranteed markers (and two sums, if sums are on).
+const (
+	SumCount         = 2
+	QuickPushMarkers = 2
+	DefaultPrograms  = 1000
+	MaxRiscs         = 5
+	nocAlignment     = 4
+)
+
+// QuickPushZone is the zone with which a quick push marks itself.
+const QuickPushZone = "PROFILER-NOC-QUICK-SEND"
+
+// DroppedWarning is what the host says when a DRAM buffer was full.
+const DroppedWarning = "Profiler DRAM buffers were full, markers were dropped!"
+
+// Config says how a core records.
+type Config struct {
+	Layout   profilelog.Layout
+	Programs int  // launches a DRAM buffer is sized for; 0 means DefaultPrograms
+	Sums     bool // room for two sums a launch (DO_SUM): 64,000 bytes in place of 48,000
+	Ethernet bool // the core has one processor, ERISC
+	// Unlimited lets DRAM buffers grow. The device cannot do that; the
+	// simulator profiling itself can.
+	Unlimited bool
+}
+
+// DRAMWords is the size of the DRAM buffer of one processor.
+func (c Config) DRAMWords() int {
+	n := c.Programs
+	if n <= 0 {
+		n = DefaultPrograms
+	}
+	markers := profilelog.ProgramIDMarkers + profilelog.GuaranteedMarkers
+	if c.Sums {
+		markers += SumCount
+	}
+	return profilelog.MarkerWords * markers * n
+}
+
+// Risc is one processor: its L1 buffer and its DRAM buffer.
+type Risc struct {
+	core *Core
+	id   int
+	buf  [profilelog.L1Words]uint32
+	w    uint32 // next free word
+	open uint32 // words kept for the ends of open scopes
+
+	sums   [SumCount]uint32
+	sumIDs [SumCount]uint32
+	dram   []uint32
+
+	// Lost counts what the device would not tell: scopes and markers without
+	// room, and markers that would have been written behind the buffer.
+	LostScopes, LostMarkers, Overruns uint64
+}
+
+// Core is one core with its processors and its control vector.
+type Core struct {
+	cfg     Config
+	Control [ControlWords]uint32
+	Riscs   []*Risc
+	hostID  uint32
+	trace   uint32
+}
+
+// NewCore returns a core at (x, y) with the flat id that its markers carry.
+func NewCore(cfg Config, x, y, flat uint32) *Core {
+	c := &Core{cfg: cfg}
+	c.Control[NocX], c.Control[NocY], c.Control[FlatID], c.Control[CoresPerDRAM] = x, y, flat, 1
+	c.Control[DRAMAddress] = 1
+	n := MaxRiscs
+	if cfg.Ethernet {
+		n = 1
+	}
+	for i := range n {
+		c.Riscs = append(c.Riscs, &Risc{core: c, id: i})
+	}
+	return c
+}
+
+// SetHostID gives the identity of the launches that start from now on: the
+// run host id, or the host counter in layouts that have one.
+func (c *Core) SetHostID(id uint32) {
+	c.hostID = id
+	for _, r := range c.Riscs {
+		r.identify()
+	}
+}
+
+// SetTrace gives the trace count of the identity.
+func (c *Core) SetTrace(n uint32) { c.trace = n & 0xFFFF }
+
+func (r *Risc) identify() {
+	c := r.core
+	if c.cfg.Layout.HostCounter {
+		r.buf[profilelog.WordIDLL] = c.hostID<<16 | c.Control[RunCounter]&0xFFFF
+	} else {
+		r.buf[profilelog.WordIDLL] = c.hostID
+	}
+}
+
+// mark writes a marker at a word of the buffer.
+func (r *Risc) mark(at, timer uint32, time uint64) {
+	if at+profilelog.MarkerWords > profilelog.L1Words {
+		// The device would write into the buffer of the next processor.
+		r.Overruns++
+		return
+	}
+	r.buf[at], r.buf[at+1] = r.core.cfg.Layout.Encode(timer, time)
+}
+
+// endID turns the timer id of a start into that of its end.
+func (r *Risc) endID(timer uint32) uint32 {
+	s := r.core.cfg.Layout.PacketShift()
+	return timer&(1<<s-1) | uint32(components.MarkerEnd)<<s
+}
+
+func (r *Risc) packet(t components.MarkerType, id uint32) uint32 {
+	s := r.core.cfg.Layout.PacketShift()
+	return id&(1<<s-1) | uint32(t)<<s
+}
+
+// init prepares the buffer for a launch. BRISC (ERISC) does it for all.
+func (r *Risc) init() {
+	r.w, r.open = profilelog.CustomWord, 0
+	r.sums, r.sumIDs = [SumCount]uint32{}, [SumCount]uint32{}
+	if r.id != 0 {
+		return
+	}
+	c := r.core
+	c.Control[Done] = 0
+	for _, x := range c.Riscs {
+		if c.Control[RunCounter] == 0 {
+			clear(x.buf[:profilelog.WordFWStart])
+		}
+		for i := profilelog.WordFWStart; i < profilelog.CustomWord; i++ {
+			x.buf[i] = profilelog.ValidBit
+		}
+		x.identify()
+	}
+}
+
+// BeginFW opens the firmware zone in its guaranteed slot. On the first
+// processor this starts a launch.
+func (r *Risc) BeginFW(id uint16, time uint64) {
+	r.init()
+	r.mark(profilelog.WordFWStart, uint32(id), time)
+}
+
+// BeginKernel opens the kernel zone in its guaranteed slot.
+func (r *Risc) BeginKernel(id uint16, time uint64) {
+	r.mark(profilelog.WordKernelStart, uint32(id), time)
+}
+
+// EndKernel closes the kernel zone.
+func (r *Risc) EndKernel(id uint16, time uint64) {
+	r.mark(profilelog.WordKernelEnd, r.endID(uint32(id)), time)
+}
+
+// EndFW closes the firmware zone. On the first processor this ends the
+// launch and pushes the buffers of all processors to DRAM.
+func (r *Risc) EndFW(id uint16, time uint64) {
+	r.mark(profilelog.WordFWEnd, r.endID(uint32(id)), time)
+	r.finish()
+}
+
+// Scope is an open zone.
+type Scope struct {
+	r        *Risc
+	id       uint32
+	marked   bool
+	dispatch bool
+}
+
+// Open opens a zone. It is written only while room remains for the ends of
+// all open zones; a zone without room vanishes as a whole.
+func (r *Risc) Open(id uint16, time uint64) Scope {
+	s := Scope{r: r, id: uint32(id)}
+	if r.w < profilelog.L1Words-r.open {
+		r.begin(&s, time)
+	} else {
+		r.LostScopes++
+	}
+	return s
+}
+
+// OpenDispatch opens a zone on a dispatch core, which keeps room for a quick
+// push and pushes when the buffer nears its end.
+func (r *Risc) OpenDispatch(id uint16, time uint64) Scope {
+	s := Scope{r: r, id: uint32(id), dispatch: true}
+	if r.w < profilelog.L1Words-r.open-QuickPushMarkers*profilelog.MarkerWords {
+		r.begin(&s, time)
+	} else {
+		r.LostScopes++
+	}
+	return s
+}
+
+func (r *Risc) begin(s *Scope, time uint64) {
+	r.open += profilelog.MarkerWords
+	s.marked = true
+	r.mark(r.w, s.id, time)
+	r.w += profilelog.MarkerWords
+}
+
+// Close closes a zone.
+func (s *Scope) Close(time uint64) {
+	r := s.r
+	if s.marked {
+		r.mark(r.w, r.endID(s.id), time)
+		r.w += profilelog.MarkerWords
+		s.marked = false
+		r.open -= profilelog.MarkerWords
+	}
+	if s.dispatch && r.w >= profilelog.L1Words-QuickPushMarkers*profilelog.MarkerWords {
+		r.QuickPush(time)
+	}
+}
+
+// Event writes a time stamp without a zone, where there is room.
+func (r *Risc) Event(id uint16, time uint64) bool {
+	return r.stamp(components.MarkerEvent, id, time)
+}
+
+// Data writes a time stamp with 64 bits (one value) or 128 bits (two) of
+// data, where there is room for all of it.
+func (r *Risc) Data(id uint16, time uint64, v ...uint64) bool {
+	t := components.MarkerData
+	if len(v) == 2 {
+		t = components.MarkerData16
+	}
+	return r.stamp(t, id, time, v...)
+}
+
+func (r *Risc) stamp(t components.MarkerType, id uint16, time uint64, v ...uint64) bool {
+	need := uint32(profilelog.MarkerWords * (1 + len(v)))
+	if r.w+need > profilelog.L1Words-r.open {
+		r.LostMarkers++
+		return false
+	}
+	r.mark(r.w, r.packet(t, uint32(id)), time)
+	r.w += profilelog.MarkerWords
+	for _, x := range v {
+		r.buf[r.w], r.buf[r.w+1] = uint32(x>>32), uint32(x)
+		r.w += profilelog.MarkerWords
+	}
+	return true
+}
+
+// Sum adds cycles to one of the two sums of the launch.
+func (r *Risc) Sum(index int, id uint16, cycles uint64) {
+	r.sumIDs[index] = uint32(id)
+	r.sums[index] += uint32(cycles)
+}
+
+// finish ends the recording of this processor; the first one then pushes.
+func (r *Risc) finish() {
+	for i, s := range r.sums {
+		if s > 0 && r.w < profilelog.L1Words {
+			hi, _ := r.core.cfg.Layout.Encode(r.packet(components.MarkerTotal, r.sumIDs[i]), 0)
+			r.buf[r.w], r.buf[r.w+1] = hi, s
+			r.w += profilelog.MarkerWords
+		}
+	}
+	for i := uint32(0); i < r.w%nocAlignment; i++ { // the condition moves with w: one marker at most
+		if r.w < profilelog.L1Words {
+			r.buf[r.w], r.buf[r.w+1] = profilelog.ValidBit, 0
+			r.w += profilelog.MarkerWords
+		}
+	}
+	c := r.core
+	c.Control[DeviceEndIndex+r.id] = min(r.w, profilelog.L1Words)
+	if r.id == 0 {
+		c.push()
+	}
+}
+
+// push copies the buffers of all processors to DRAM. A launch that does not
+// fit is dropped; of the first launch at least the guaranteed markers go.
+func (c *Core) push() {
+	if c.Control[Done] == 1 {
+		return
+	}
+	for i, r := range c.Riscs {
+		r.identityWord()
+		words := c.Control[DeviceEndIndex+i]
+		if words == 0 {
+			continue
+		}
+		end := words + c.Control[HostEndIndex+i]
+		switch {
+		case c.cfg.Unlimited || int(end) <= c.cfg.DRAMWords():
+			r.dram = append(r.dram[:c.Control[HostEndIndex+i]], r.buf[:words]...)
+			c.Control[HostEndIndex+i] = end
+		case c.Control[RunCounter] < 1:
+			r.dram = append(r.dram[:0], r.buf[:profilelog.CustomWord]...)
+			c.drop(i)
+		default:
+			c.drop(i)
+		}
+		c.Control[DeviceEndIndex+i] = 0
+	}
+	c.Control[RunCounter]++
+	c.Control[Done] = 1
+}
+
+func (c *Core) drop(risc int) { c.Control[DroppedZones] |= 1 << risc }
+
+func (r *Risc) identityWord() {
+	c := r.core
+	r.buf[profilelog.WordIDLH] = uint32(r.id)&7 | c.Control[FlatID]&0xFF<<3 | c.trace<<11
+}
+
+// QuickPush sends the buffer of one processor to DRAM in the middle of a
+// launch and starts it anew, with a zone around the push.
+func (r *Risc) QuickPush(time uint64) {
+	c := r.core
+	id := uint32(quickPushID)
+	r.mark(r.w, id, time)
+	r.w += profilelog.MarkerWords
+	r.identityWord()
+	r.mark(r.w, r.endID(id), time)
+	r.w += profilelog.MarkerWords
+	words := min(r.w, profilelog.L1Words)
+	end := c.Control[HostEndIndex+r.id] + words
+	if c.cfg.Unlimited || int(end) <= c.cfg.DRAMWords() {
+		r.dram = append(r.dram[:c.Control[HostEndIndex+r.id]], r.buf[:words]...)
+		c.Control[HostEndIndex+r.id] = end
+	} else {
+		c.drop(r.id)
+	}
+	r.w = profilelog.CustomWord
+}
+
+// quickPushID is the hash of the push zone as the host resolves it here.
+var quickPushID = components.ZoneHash16(QuickPushText)
+
+// QuickPushText is the text whose hash identifies the push zone.
+const QuickPushText = QuickPushZone + ",./kernel_profiler.hpp,1,KERNEL_PROFILER"
+
+// L1 returns the words of the L1 buffer written so far.
+func (r *Risc) L1() []uint32 { return r.buf[:min(r.w, profilelog.L1Words)] }
+
+// Room is the number of further scopes that fit with none inside another.
+func (r *Risc) Room() int {
+	free := int(profilelog.L1Words) - int(r.open) - int(r.w)
+	return max(0, (free+profilelog.MarkerWords-1)/(2*profilelog.MarkerWords))
+}
+
+// DRAM returns the words that one processor has pushed.
+func (r *Risc) DRAM() []uint32 { return r.dram }
+
+// Dropped tells whether the DRAM buffer of some processor was full.
+func (c *Core) Dropped() bool { return c.Control[DroppedZones] != 0 }
+
+// HostRead empties the DRAM buffers, as the host does when it dumps results:
+// the words read, by processor. The device goes on with empty buffers.
+func (c *Core) HostRead() [][]uint32 {
+	out := make([][]uint32, len(c.Riscs))
+	for i, r := range c.Riscs {
+		out[i] = append([]uint32(nil), r.dram...)
+		r.dram = r.dram[:0]
+		c.Control[HostEndIndex+i] = 0
+	}
+	return out
+}
+
+// String says where the core is.
+func (c *Core) String() string {
+	return fmt.Sprintf("core %d,%d (flat %d)", c.Control[NocX], c.Control[NocY], c.Control[FlatID])
+}
