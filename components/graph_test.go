@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func TestShapeSizes(t *testing.T) {
@@ -69,7 +71,7 @@ func TestShapeSizes(t *testing.T) {
 }
 
 func TestSizeArithmetic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		a, b := rapid.Int64Range(0, math.MaxInt64).Draw(t, "a"), rapid.Int64Range(0, math.MaxInt64).Draw(t, "b")
 		b >>= rapid.IntRange(0, 62).Draw(t, "shift")
 		want := MaxSize
@@ -120,7 +122,7 @@ func TestDotFLOPs(t *testing.T) {
 
 // TestValidPairs counts the pairs (output, tap) by looking at each.
 func TestValidPairs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		x, k := rapid.Int64Range(0, 12).Draw(t, "x"), rapid.Int64Range(0, 6).Draw(t, "k")
 		w := WindowDim{
 			Size: k, Stride: rapid.Int64Range(1, 5).Draw(t, "stride"),
@@ -145,7 +147,7 @@ func TestValidPairs(t *testing.T) {
 
 // TestReplicaGroups expands the iota form against a transposed array.
 func TestReplicaGroups(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		shape := rapid.SliceOfN(rapid.Int64Range(1, 4), 1, 4).Draw(t, "shape")
 		perm := make([]int64, len(shape))
 		for i := range perm {
@@ -200,7 +202,7 @@ func TestReplicaGroups(t *testing.T) {
 
 // TestTripCountProperty runs the loop it counts.
 func TestTripCountProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		start, bound := rapid.Int64Range(-20, 20).Draw(t, "start"), rapid.Int64Range(-20, 20).Draw(t, "bound")
 		step := rapid.Int64Range(-5, 5).Draw(t, "step")
 		dir := Direction(rapid.IntRange(int(DirEQ), int(DirLT)).Draw(t, "dir"))

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func TestBitsEqualAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 400).Draw(t, "n")
 		b, want := NewBits(n), map[uint32]bool{}
 		for range rapid.IntRange(0, 6).Draw(t, "ranges") {

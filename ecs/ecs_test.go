@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func TestColumnKeepsCapacity(t *testing.T) {
@@ -50,7 +52,7 @@ func TestColumnRawRoundTrip(t *testing.T) {
 
 func TestSymbols(t *testing.T) {
 	s := NewSymbols()
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		str := rapid.SliceOf(rapid.Byte()).Draw(t, "name")
 		sym := s.Intern(str)
 		if got := s.Bytes(sym); string(got) != string(str) {
@@ -87,7 +89,7 @@ func TestSymbolsCheckFindsDamage(t *testing.T) {
 // A relation built from unsorted edges equals a map of sets.
 func TestBuilderEqualsMap(t *testing.T) {
 	stronger := func(a, b uint8) bool { return a < b }
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, 20).Draw(t, "rows")
 		n := rapid.IntRange(0, 100).Draw(t, "edges")
 		var b Builder
@@ -143,7 +145,7 @@ func TestRelationCheckFindsDamage(t *testing.T) {
 
 // An index equals a scan, whatever the share of each key.
 func TestIndexEqualsScan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		keys := rapid.IntRange(1, 200).Draw(t, "keys")
 		rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) uint16 {
 			return uint16(min(rapid.IntRange(0, keys-1).Draw(t, "k"), rapid.IntRange(0, keys-1).Draw(t, "k2")))

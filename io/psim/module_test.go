@@ -17,6 +17,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 )
 
@@ -110,7 +111,7 @@ func TestRoundTrip(t *testing.T) {
 // Random column contents and sizes, through the mapped and the streamed path.
 func TestRoundTripRandom(t *testing.T) {
 	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		m := components.NewModule(rapid.String().Draw(t, "name"), "test")
 		for _, c := range m.Columns() {
 			rows := rapid.IntRange(0, 5000).Draw(t, c.Name())

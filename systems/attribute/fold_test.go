@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func TestFold(t *testing.T) {
@@ -31,7 +33,7 @@ func TestFold(t *testing.T) {
 
 // Folds tile the steps, and what they call repetitions repeats.
 func TestFoldsTile(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOf(rapid.Uint32Range(0, 3)).Draw(t, "ids")
 		at := 0
 		for _, f := range fold(ids) {

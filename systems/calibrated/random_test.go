@@ -10,6 +10,7 @@ import (
 	"perfsim/bench/self/gen"
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/internal/randmod"
 )
 
@@ -23,7 +24,7 @@ func randomModule(r *rapid.T) (*components.Module, randmod.Options) {
 // everything whose result it needs, and a block lasts until its last end.
 func TestRandomModules(t *testing.T) {
 	mach, c := trn2(t)
-	rapid.Check(t, func(r *rapid.T) {
+	proptest.Check(t, func(r *rapid.T) {
 		m, _ := randomModule(r)
 		phase := rapid.Float64Range(0, 5000).Draw(r, "phase")
 		p := newProgram(m, mach, c)
@@ -84,7 +85,7 @@ func TestRandomModules(t *testing.T) {
 // four.
 func TestSameForAnyJobs(t *testing.T) {
 	mach, _ := trn2(t)
-	rapid.Check(t, func(r *rapid.T) {
+	proptest.Check(t, func(r *rapid.T) {
 		m, _ := randomModule(r)
 		var runs [2]*components.World
 		for k, jobs := range []int{1, 4} {

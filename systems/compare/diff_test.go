@@ -14,6 +14,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 	"perfsim/io/neuron/profile"
 )
@@ -246,7 +247,7 @@ func TestMatch(t *testing.T) {
 func TestSelf(t *testing.T) {
 	engines := []components.Engine{pe, act, dve, components.Pool, components.SP}
 	ops := []string{"COPY", "MATMUL", "NOTIFY"}
-	rapid.Check(t, func(r *rapid.T) {
+	proptest.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(r, "n")
 		by := rapid.Uint64Range(0, 1000).Draw(r, "by")
 		rows, moved := make([]row, n), make([]row, n)

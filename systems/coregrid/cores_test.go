@@ -9,6 +9,7 @@ import (
 
 	"perfsim/bench/models"
 	"perfsim/components/machine/grid"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/floorplan"
 )
 
@@ -210,7 +211,7 @@ func TestPipelineByHand(t *testing.T) {
 // graphs of operators.
 func TestPipelineAgainstLoops(t *testing.T) {
 	m := model(t, "grayskull", "Fp16_b", "HiFi3")
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(rt, "operators")
 		inputs := rapid.IntRange(1, 8).Draw(rt, "inputs")
 		var ns []float64

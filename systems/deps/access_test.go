@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 )
 
 // bytesOf enumerates what a pattern touches in device memory.
@@ -35,7 +36,7 @@ func meet(a, b access) bool {
 // Patterns that share a byte of device memory are accesses that meet, however
 // tensors lie and whatever shapes their accesses have.
 func TestRowsAreSafe(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		n := func(label string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(rt, label) }
 		s := newSketch()
 		var where []uint32

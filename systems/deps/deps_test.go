@@ -11,6 +11,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 )
 
 // builder of small modules for tests.
@@ -323,7 +324,7 @@ func TestPasses(t *testing.T) {
 // The sweep finds what the quadratic reference finds, on random modules with
 // all memories, loops in loops, strided and partial accesses.
 func TestEqualsReference(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		n := func(label string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(rt, label) }
 		s := newSketch()
 		var dram []uint32

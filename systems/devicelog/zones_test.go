@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -212,7 +213,7 @@ func TestBusy(t *testing.T) {
 }
 
 func TestUnion(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		var iv [][2]uint64
 		var on [200]bool
 		for range rapid.IntRange(0, 8).Draw(rt, "n") {
@@ -320,7 +321,7 @@ func TestMannWhitney(t *testing.T) {
 	if p, _ := mannWhitney([]uint64{1, 2, 3, 4, 5}, []uint64{6, 7, 8, 9, 10}, 1, 1); math.Abs(p-2.0/252) > 1e-12 {
 		t.Errorf("%g", p)
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		n, m := rapid.IntRange(1, 5).Draw(rt, "n"), rapid.IntRange(1, 5).Draw(rt, "m")
 		vals := rapid.Permutation([]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).Draw(rt, "v")
 		a, b := slices.Clone(vals[:n]), slices.Clone(vals[n:n+m])

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func near(t testing.TB, what string, got, want float64) {
@@ -58,7 +60,7 @@ func TestHuber(t *testing.T) {
 // TestHuberSolves checks the estimating equation: the deviations, those beyond
 // k cut to k, add up to nothing.
 func TestHuberSolves(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	proptest.Check(t, func(r *rapid.T) {
 		var x []float64
 		for _, v := range rapid.SliceOfN(rapid.IntRange(-1000, 1000), 1, 40).Draw(r, "x") {
 			x = append(x, float64(v))

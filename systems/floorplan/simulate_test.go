@@ -12,6 +12,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine/grid"
+	"perfsim/ecs/proptest"
 	"perfsim/io/tenstorrent/netlist"
 	"perfsim/io/traces/catapult"
 )
@@ -82,7 +83,7 @@ func TestUnequalSteps(t *testing.T) {
 			t.Errorf("need(%d, %d, %d) = %d, want %d", tc.k, tc.c, tc.p, got, tc.need)
 		}
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		c, p := rapid.IntRange(1, 20).Draw(rt, "c"), rapid.IntRange(1, 20).Draw(rt, "p")
 		q := rapid.IntRange(0, 3*p-1).Draw(rt, "q")
 		k := release(q, p, c)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 	"perfsim/io/neuron/birjson"
 	"perfsim/systems/cost"
@@ -108,7 +109,7 @@ func randomGraph(t *rapid.T) *components.Graph {
 // graph gives the same bytes.
 func TestRandomGraphs(t *testing.T) {
 	full := loadMachine(t, "trn2")
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		g := randomGraph(t)
 		if err := g.Check(); err != nil {
 			t.Fatalf("the test drew a bad graph: %v", err)

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func TestHeap(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		h := heap{less: func(a, b int32) bool { return a < b }}
 		var want []int32
 		for i := range rapid.IntRange(1, 60).Draw(rt, "steps") {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -106,7 +107,7 @@ type model struct {
 // Random scopes, events and data against the model, through DRAM, the host
 // decoder, the CSV and the reader.
 func TestAgainstModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		typed := rapid.Bool().Draw(rt, "typed")
 		c := core(profilelog.LayoutClassic)
 		r := c.Riscs[0]

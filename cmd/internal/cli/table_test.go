@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 func TestTable(t *testing.T) {
@@ -23,7 +25,7 @@ func TestTable(t *testing.T) {
 // TestTrimmer writes a text in pieces: however it is cut, lines lose the
 // blanks at their ends and nothing else.
 func TestTrimmer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		var b, text strings.Builder
 		w := &trimmer{w: &b}
 		for _, s := range rapid.SliceOf(rapid.StringMatching(`[a \nµ]*`)).Draw(t, "pieces") {

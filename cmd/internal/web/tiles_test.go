@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 // Whatever the resolution, boxes ascend, do not overlap, cover every event
 // that is in the stretch, and hold no idle time that is a grain or longer
 // unless it is inside one grain.
 func TestBoxesCoverEvents(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		var r Row
 		at := uint64(0)
 		for range rapid.IntRange(0, 60).Draw(t, "events") {

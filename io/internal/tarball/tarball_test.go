@@ -17,6 +17,8 @@ import (
 	stdgzip "compress/gzip"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 var ctx = context.Background()
@@ -560,7 +562,7 @@ func TestSafeName(t *testing.T) {
 }
 
 func TestRoundTripRandom(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(0, 6).Draw(rt, "members")
 		var files []file
 		seen := map[string]bool{}

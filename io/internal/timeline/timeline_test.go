@@ -10,6 +10,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 )
 
 // replay places a module by the plain rule (lane free, producers' ends) and
@@ -40,7 +41,7 @@ func lanes(t interface{ Fatal(...any) }, b *Builder, n int) {
 // Whatever rows do not overlap on their lanes, the replay gives their starts
 // back, and every dependency that time allows is kept.
 func TestMeasuredReplays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		b := New("m", "kineto")
 		lanes(t, b, 3)
 		at := [3]uint64{}
@@ -125,7 +126,7 @@ func TestMeasuredWaits(t *testing.T) {
 // Listed gives a free lane the ready row with the lowest number, against a
 // slow simulation nanosecond by nanosecond.
 func TestListedOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		b := New("m", "chakra")
 		lanes(t, b, 2)
 		n := rapid.IntRange(1, 20).Draw(t, "rows")
@@ -213,7 +214,7 @@ func TestCycles(t *testing.T) {
 // After dropping all dependencies inside groups no cycle is left, and none is
 // dropped that was in no cycle.
 func TestDropCyclesRandom(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		b := New("m", "chakra")
 		lanes(t, b, 1)
 		n := rapid.IntRange(1, 12).Draw(t, "rows")

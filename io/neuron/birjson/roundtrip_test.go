@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 )
 
@@ -216,7 +217,7 @@ func randomDocument(t *rapid.T) string {
 
 // What is read, written and read again is the same, on one goroutine and two.
 func TestRoundTripRandom(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		text := randomDocument(rt)
 		m, err := readText(t, text, 1)
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -480,7 +482,7 @@ func draw(rt *rapid.T) *Store {
 // TestRoundTripRandom: write, read, write gives the same bytes in every
 // layout, and the lossless one the same store.
 func TestRoundTripRandom(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		s := draw(rt)
 		for _, l := range []Layout{Flat, Nested, Lossless} {
 			first := text(t, s, l)

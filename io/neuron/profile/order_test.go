@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 // edges makes the offsets and predecessors of lists.
@@ -108,7 +110,7 @@ func cmpKey(a, b [3]uint32) int { return slices.Compare(a[:], b[:]) }
 // TestProgramOrderRandom compares with the slow rule where program order and
 // dependencies agree, and otherwise asks that producers come first.
 func TestProgramOrderRandom(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 14).Draw(t, "n")
 		agree := rapid.Bool().Draw(t, "agree")
 		rows := make([]ordering, n)

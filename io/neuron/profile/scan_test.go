@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"perfsim/ecs/proptest"
 )
 
 // split returns the elements of the wanted sections as the splitter cuts
@@ -59,7 +61,7 @@ func TestSplitRandom(t *testing.T) {
 	value := rapid.OneOf(
 		rapid.Just[any](nil), rapid.Map(rapid.Bool(), func(b bool) any { return b }), rapid.Map(rapid.Int64(), func(n int64) any { return n }),
 		rapid.Map(rapid.StringOf(rapid.RuneFrom([]rune(`{}[]",:\ abü`))), func(s string) any { return s }))
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.MapOfN(rapid.StringN(0, 4, 8), rapid.OneOf(value, rapid.Map(rapid.SliceOfN(value, 0, 3), func(l []any) any { return l })), 0, 4), 0, 5).Draw(t, "list")
 		b, err := json.Marshal(map[string]any{"dma": list, "aaa": list, "zzz": 1})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components/datadir"
+	"perfsim/ecs/proptest"
 )
 
 func toBF16(v float32) uint16 { return uint16(math.Float32bits(v) >> 16) }
@@ -367,7 +368,7 @@ func TestArrays(t *testing.T) {
 
 // Random values against an independent formatting with package fmt.
 func TestAgainstFmt(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		d := DialectCurrent
 		if rapid.Bool().Draw(rt, "old") {
 			d = Dialect2024

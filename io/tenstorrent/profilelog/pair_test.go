@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 )
 
 // genZone is a zone of a generated nest.
@@ -71,7 +72,7 @@ func writeRows(t testing.TB, version string, rows []Row) []byte {
 
 // A complete nest comes back zone by zone, whatever the recursion.
 func TestPairCompleteNest(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		zones, rows := drawNest(rt)
 		l, err := Read(context.Background(), bytes.NewReader(writeRows(t, "V9", rows)), Options{})
 		if err != nil {
@@ -91,7 +92,7 @@ func TestPairCompleteNest(t *testing.T) {
 // With markers lost, what is paired is still well formed (checkLog), and a
 // nest without recursion never gets a duration that is not there.
 func TestPairWithLosses(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		zones, rows := drawNest(rt)
 		for i := range rows {
 			rows[i].Name = fmt.Sprintf("%s-%d", rows[i].Name, nthZone(rows, i))
@@ -186,7 +187,7 @@ func TestPairFaults(t *testing.T) {
 
 // Rows come back as written in every version that has the columns.
 func TestWriteReadRoundTrip(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		v := rapid.IntRange(0, 11).Draw(rt, "version")
 		text := rapid.StringMatching(`[A-Za-z][A-Za-z0-9_ ./:-]{0,12}[a-z]`)
 		n := rapid.IntRange(1, 20).Draw(rt, "rows")

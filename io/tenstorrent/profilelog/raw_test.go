@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 )
 
 // The arithmetic of the article, literally: 0x80000000 | (id & 0x7FFFF) << 12
@@ -143,7 +144,7 @@ func drawRuns(t *rapid.T, y Layout) []RawRun {
 
 func TestRawRoundTrip(t *testing.T) {
 	for _, y := range []Layout{LayoutSeed, LayoutClassic, LayoutWideID} {
-		rapid.Check(t, func(rt *rapid.T) {
+		proptest.Check(t, func(rt *rapid.T) {
 			want := drawRuns(rt, y)
 			words := encodeRuns(want, y)
 			// Memory behind the end index is zero.

@@ -12,6 +12,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 )
 
@@ -219,7 +220,7 @@ func drawWorld(t *rapid.T) *components.World {
 
 // Every byte is that of the plainest code.
 func TestWriteIsPlain(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		for block := range 2 {
 			r := components.Run(rapid.IntRange(0, 1).Draw(t, "run"))

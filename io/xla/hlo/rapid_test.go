@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 )
 
 // anyBytes draws strings that need not be UTF-8.
@@ -169,7 +170,7 @@ func drawOp(t *rapid.T, g *components.Graph, comp components.CompID, shape func(
 
 // TestRoundTripProperty: whatever the builder makes reads back equal.
 func TestRoundTripProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
 		if err := g.Check(); err != nil {
 			t.Fatalf("the builder made a graph that does not pass: %v", err)

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs/proptest"
 )
 
 func sbuf(addr uint64, base uint16, steps []int64, counts []uint64) components.AccessPattern {
@@ -71,7 +72,7 @@ func TestOfEqualsBytes(t *testing.T) {
 		}
 		return o
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		a, b := pattern.Draw(t, "a"), pattern.Draw(t, "b")
 		touched := map[[2]int64]bool{}
 		each := func(o components.AccessPattern, f func(part, at int64)) {
