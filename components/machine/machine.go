@@ -17,6 +17,8 @@ import (
 	"perfsim/components/machine/internal/descfile"
 )
 
+//go:generate go run -tags nobuiltin ./internal/literals
+
 //go:embed *.yaml
 var files embed.FS
 
@@ -147,48 +149,50 @@ type Cost struct {
 func Names() []string { return descfile.Names(files) }
 
 // Load returns the machine called name: an embedded one by name or alias, or
-// the description in the file of that name.
+// the description in the file of that name. Embedded ones are not parsed:
+// builtin.go has them as Go values.
 func Load(name string) (*Machine, error) {
-	m, _, err := load(name)
-	return m, err
+	if m := builtin(name); m != nil {
+		return m, nil
+	}
+	text, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text)
 }
 
 // Text returns the description that Load reads, as it is written.
 func Text(name string) ([]byte, error) {
-	_, text, err := load(name)
+	if m := builtin(name); m != nil {
+		name = m.Name
+	}
+	if text, err := files.ReadFile(name + ".yaml"); err == nil {
+		return text, nil
+	}
+	text, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = Parse(name, text)
 	return text, err
 }
 
-func load(name string) (*Machine, []byte, error) {
-	if text, err := files.ReadFile(name + ".yaml"); err == nil {
-		m, err := Parse(name+".yaml", text)
-		return m, text, err
-	}
-	for _, n := range Names() { // an alias
-		text, err := files.ReadFile(n + ".yaml")
-		if err != nil {
-			return nil, nil, err
-		}
-		if m, err := Parse(n+".yaml", text); err != nil {
-			return nil, nil, err
-		} else if slices.Contains(m.Aliases, name) {
-			return m, text, nil
-		}
-	}
+// readFile reads the description in the file called name.
+func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
-		return nil, nil, fmt.Errorf("machine %q is neither known (%s) nor a file", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("machine %q is neither known (%s) nor a file", name, strings.Join(Names(), ", "))
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("machine: %w", err)
+		return nil, fmt.Errorf("machine: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, nil, fmt.Errorf("machine %s: %w", name, err)
+		return nil, fmt.Errorf("machine %s: %w", name, err)
 	}
-	m, err := Parse(name, text)
-	return m, text, err
+	return text, nil
 }
 
 // maxFile bounds a description; real ones have tens of kilobytes.

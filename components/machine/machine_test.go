@@ -3,7 +3,30 @@ package machine
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// What Load returns without parsing is what the YAML says.
+func TestBuiltinIsTheYAML(t *testing.T) {
+	for _, n := range Names() {
+		text, err := Text(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := Parse(n+".yaml", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s.yaml has changed: run go generate ./components/machine\n%s", n, d)
+		}
+	}
+}
 
 func TestEmbeddedMachinesAreValid(t *testing.T) {
 	for _, n := range Names() {

@@ -17,7 +17,12 @@ type position struct {
 	n int64
 }
 
+// Read takes no more at first than what tells the format: a snapshot is mapped
+// then, and the rest of the buffer is never touched.
 func (p *position) Read(b []byte) (int, error) {
+	if p.n == 0 && len(b) > SniffLen {
+		b = b[:SniffLen]
+	}
 	n, err := p.r.Read(b)
 	p.n += int64(n)
 	return n, err

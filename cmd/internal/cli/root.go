@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -35,7 +36,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := newRoot()
+	root := newRoot(args)
 	endWatch := addMemoryLimit(root)
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -57,33 +58,42 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitError
 }
 
+// command is a command by name, made when it is needed: all twenty with their
+// flags take longer than the smallest run.
+type command struct {
+	name string
+	make func() *cobra.Command
+}
+
 // commands lists every command: the one place where a new one is registered.
-func commands() []*cobra.Command {
-	return []*cobra.Command{
-		newRunCommand(),
-		newConvertCommand(),
-		newGenCommand(),
-		newMachineCommand(),
-		newPassesCommand(),
-		newExplainCommand(),
-		newExportCommand(),
-		newQueryCommand(),
-		newWhatIfCommand(),
-		newCalibrateCommand(),
-		newDiffCommand(),
-		newPackCommand(),
-		newUnpackCommand(),
-		newNEFFCommand(),
-		newVersionCommand(),
-		newViewCommand(),
-		newProfileCommand(),
-		newNetlistCommand(),
-		newDprintCommand(),
-		newBenchCommand(),
+func commands() []command {
+	return []command{
+		{"run", newRunCommand},
+		{"convert", newConvertCommand},
+		{"gen", newGenCommand},
+		{"machine", newMachineCommand},
+		{"passes", newPassesCommand},
+		{"explain", newExplainCommand},
+		{"export", newExportCommand},
+		{"query", newQueryCommand},
+		{"whatif", newWhatIfCommand},
+		{"calibrate", newCalibrateCommand},
+		{"diff", newDiffCommand},
+		{"pack", newPackCommand},
+		{"unpack", newUnpackCommand},
+		{"neff", newNEFFCommand},
+		{"version", newVersionCommand},
+		{"view", newViewCommand},
+		{"profile", newProfileCommand},
+		{"netlist", newNetlistCommand},
+		{"dprint", newDprintCommand},
+		{"bench", newBenchCommand},
 	}
 }
 
-func newRoot() *cobra.Command {
+// newRoot makes the root command for a command line: with the command that the
+// first argument names, with all where it names none.
+func newRoot(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perfsim",
 		Short: "Predict how an AI-accelerator module runs, without the chip, and say why",
@@ -94,9 +104,16 @@ what bounds it, and writes a trace that opens in chrome://tracing and Perfetto.`
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	for _, c := range commands() {
-		wrapArgs(c)
-		root.AddCommand(c)
+	list := commands()
+	if len(args) > 0 {
+		if i := slices.IndexFunc(list, func(c command) bool { return c.name == args[0] }); i >= 0 {
+			list = list[i : i+1]
+		}
+	}
+	for _, c := range list {
+		made := c.make()
+		wrapArgs(made)
+		root.AddCommand(made)
 	}
 	return root
 }

@@ -1,0 +1,19 @@
+// Code generated from the YAML files by internal/literals; DO NOT EDIT.
+
+//go:build !nobuiltin
+
+package machine
+
+// builtin returns the embedded description of a name or an alias, nil for
+// none.
+func builtin(name string) *Machine {
+	switch name {
+	case "trn1", "sunda", "inf2":
+		return trn1()
+	case "trn2", "gen3", "cayman":
+		return trn2()
+	case "trn3", "core_v4", "mariana":
+		return trn3()
+	}
+	return nil
+}
