@@ -44,6 +44,7 @@ const (
 	FlagZeroConst                     // a memset to zero
 	FlagCrossPart                     // crosses partitions
 	FlagContinued                     // goes on with the work of the row before it on its lane: counts of work leave it out
+	FlagTransfer                      // the transfer that the trigger in the row before starts, an event of the DMA lane and no instruction of the input
 )
 
 // Has tells whether all bits of g are set in f.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/neuron/metricstore"
 )
@@ -31,7 +32,8 @@ type Options struct {
 	EnablePerfSim bool
 	// Only replaces the pipeline: passes of these names, in this order (a name
 	// stands for its first registration that was not named yet). It overrides
-	// flags.
+	// flags. In all three a name may be followed by @ and the ordinal of one
+	// registration, as in perf_sim@88.
 	Only []string
 	// Skip subtracts all passes of these names.
 	Skip []string
@@ -95,11 +97,16 @@ func missing(p Pass, c ecs.Component, later []Pass) error {
 	return fmt.Errorf("pass %s needs %s, which %s make: run one of them before it (--pass %s,%s)", p.Name, what, strings.Join(makers, ", "), example, p.Name)
 }
 
+// is tells whether name, with or without an ordinal, means pass p.
+func (p *Pass) is(name string) bool {
+	return name == p.Name || name == p.Name+"@"+strconv.Itoa(p.Ordinal)
+}
+
 // pick returns the passes to run.
 func pick(opt Options) ([]Pass, error) {
 	all := pipeline()
 	for _, name := range slices.Concat(opt.Only, opt.Skip, []string{opt.Start}) {
-		if name != "" && !slices.ContainsFunc(all, func(p Pass) bool { return p.Name == name }) {
+		if name != "" && !slices.ContainsFunc(all, func(p Pass) bool { return p.is(name) }) {
 			return nil, fmt.Errorf("no pass is called %q (%s)", name, strings.Join(passNames(all), ", "))
 		}
 	}
@@ -107,9 +114,9 @@ func pick(opt Options) ([]Pass, error) {
 		var out []Pass
 		used := make([]bool, len(all))
 		for _, name := range opt.Only {
-			i := slices.IndexFunc(all, func(p Pass) bool { return p.Name == name })
+			i := slices.IndexFunc(all, func(p Pass) bool { return p.is(name) })
 			for j := i; j < len(all); j++ {
-				if all[j].Name == name && !used[j] {
+				if all[j].is(name) && !used[j] {
 					i = j
 					break
 				}
@@ -120,18 +127,24 @@ func pick(opt Options) ([]Pass, error) {
 		return out, nil
 	}
 	if opt.Start != "" {
-		all = all[slices.IndexFunc(all, func(p Pass) bool { return p.Name == opt.Start }):]
+		all = all[slices.IndexFunc(all, func(p Pass) bool { return p.is(opt.Start) }):]
 	}
 	return slices.DeleteFunc(all, func(p Pass) bool {
-		return slices.Contains(opt.Skip, p.Name) || p.Flagged && !opt.EnablePerfSim
+		return slices.ContainsFunc(opt.Skip, p.is) || p.Flagged && !opt.EnablePerfSim
 	}), nil
 }
 
+// passNames lists the names of passes; one that is registered more than once
+// stands there with its ordinals too.
 func passNames(all []Pass) []string {
 	var names []string
-	for _, p := range all {
+	for i, p := range all {
+		same := func(q Pass) bool { return q.Name == p.Name }
 		if !slices.Contains(names, p.Name) {
 			names = append(names, p.Name)
+		}
+		if slices.ContainsFunc(all[:i], same) || slices.ContainsFunc(all[i+1:], same) {
+			names = append(names, p.Name+"@"+strconv.Itoa(p.Ordinal))
 		}
 	}
 	return names
@@ -149,22 +162,27 @@ type Estimate struct {
 	LatencyB uint64 `json:"latency_no_antideps_ns"`
 }
 
+// ModuleLatency is the type under which the store has the predicted time of
+// the whole module in ns, beside the documented metric 42, whose last block
+// wins. The name is ours.
+const ModuleLatency = "perfsim::ModuleEstLatency"
+
 // estimate records the result of pass p: the documented log lines and metric
 // 42, the estimate of every block in turn under one key, so that the last
-// block of the last pass wins.
+// block of the last pass wins, and beside it the module's total.
 func (w *World) estimate(p Pass) {
 	for _, b := range w.Summary.Blocks {
 		if b.InLoop {
 			continue
 		}
-		w.Estimates = append(w.Estimates, Estimate{p.Ordinal, p.Name, b.Function, b.Block, b.Runs, b.LatencyOnce, b.LatencyOnceB})
+		w.Estimates = append(w.Estimates, Estimate{p.Ordinal, p.Name, b.Function, b.Block, b.Runs, b.Latency, b.LatencyB})
 		if w.Log != nil {
-			value := b.Runs * b.LatencyOnce
-			w.Log(strconv.FormatUint(b.LatencyOnce, 10) + ": Estimated latency (ns), for BasicBlock " + b.Block)
+			value := b.Runs * b.Latency
+			w.Log(strconv.FormatUint(b.Latency, 10) + ": Estimated latency (ns), for BasicBlock " + b.Block)
 			w.Log("Time-aware simulation time: " + strconv.FormatUint(value, 10))
-			w.Log(strconv.FormatUint(b.LatencyOnceB, 10) + ": Estimated latency without anti-dependencies (ns), for BasicBlock " + b.Block)
+			w.Log(strconv.FormatUint(b.LatencyB, 10) + ": Estimated latency without anti-dependencies (ns), for BasicBlock " + b.Block)
 		}
-		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*b.LatencyOnce), metricstore.Custom)
+		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*b.Latency), metricstore.Custom)
 	}
-	w.Summary.Count(w.Metrics, w.Module)
+	w.Metrics.Set(metricstore.Key{Type: ModuleLatency, Name: w.Module.Name, Aggregation: metricstore.Custom}, metricstore.Uint64(w.Latency(components.RunA)))
 }

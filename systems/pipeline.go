@@ -61,8 +61,9 @@ func analyzeAnti(Pass, bool) []System {
 	}, Reads: []ecs.Component{"operands", "blocks", "edges"}, Writes: []ecs.Component{"edges"}}}
 }
 
-// postSched orders the instructions anew and, where asked, writes the trace
-// of what it made.
+// postSched orders the instructions anew, publishes how many each engine has,
+// as the documented pass does, and, where asked, writes the trace of what it
+// made.
 func postSched(Pass, bool) []System {
 	when := func(run func(context.Context, *World) error) func(context.Context, *World) error {
 		return func(ctx context.Context, w *World) error {
@@ -77,11 +78,14 @@ func postSched(Pass, bool) []System {
 			if err := cost.Fill(ctx, &w.World); err != nil {
 				return err
 			}
-			blocks, err := sched.Run(ctx, &w.World, sched.Options{Policy: w.Policy, Log: w.Log})
+			// What pass 88 found is what the new order has to beat.
+			blocks, err := sched.Run(ctx, &w.World, sched.Options{Policy: w.Policy, Log: w.Log, Before: w.snapshot()})
 			w.Scheduled = append(w.Scheduled, blocks...)
 			w.Changed()
 			return err
 		}), Reads: []ecs.Component{"instr", "machine", "edges", "blocks"}, Writes: []ecs.Component{"instr", "edges", "instr.issue", "instr.latency"}},
+		{Name: "counts", Run: func(_ context.Context, w *World) error { summary.Count(w.Metrics, w.Module); return nil },
+			Reads: []ecs.Component{"instr", "lanes"}, Writes: []ecs.Component{"metrics"}},
 		{Name: "trace", Run: when(func(ctx context.Context, w *World) error {
 			if !w.DumpSched || w.Out.Dir == "" {
 				return nil
@@ -200,6 +204,20 @@ func NewWorld(m *components.Module) *World {
 // Changed tells that the module, machine or configuration changed, so that
 // the next perf_sim pass places anew.
 func (w *World) Changed() { w.placed = false }
+
+// snapshot returns the latency of every block row in run A, loop bodies once,
+// as the last perf_sim pass found it; nil where none placed the module as it
+// is.
+func (w *World) snapshot() []uint64 {
+	if !w.placed {
+		return nil
+	}
+	out := make([]uint64, len(w.Blocks))
+	for i, b := range w.Blocks {
+		out[i] = b.Latency[components.RunA]
+	}
+	return out
+}
 
 // depsOptions are the options of both dependency passes.
 func (w *World) depsOptions() deps.Options {

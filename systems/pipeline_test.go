@@ -91,9 +91,10 @@ func TestMissingPassesAreNamed(t *testing.T) {
 		opt  Options
 		want string
 	}{
-		{Options{Only: []string{"metric_store"}}, "pass metric_store needs metrics, which perf_sim, perf_sim_at_end make: run one of them before it (--pass perf_sim_at_end,metric_store)"},
+		{Options{Only: []string{"metric_store"}}, "pass metric_store needs metrics, which perf_sim, post_sched, perf_sim_at_end make: run one of them before it (--pass perf_sim_at_end,metric_store)"},
 		{Options{Start: "metric_store"}, "(--pass perf_sim_at_end,metric_store)"},
-		{Options{Skip: []string{"perf_sim_at_end"}}, "(--pass perf_sim_at_end,metric_store)"},
+		{Options{Skip: []string{"perf_sim_at_end", "post_sched"}}, "(--pass perf_sim_at_end,metric_store)"},
+		{Options{Skip: []string{"perf_sim_at_end"}}, ""}, // post_sched has counts to publish
 		{Options{Only: []string{"metric_store", "perf_sim"}}, "only passes behind it make: name perf_sim_at_end before it"},
 		{Options{Only: []string{"perf_sim_package_pass"}}, "needs traces"},
 		{Options{Only: []string{"perf_sim_at_end", "metric_store"}}, ""},
@@ -102,5 +103,34 @@ func TestMissingPassesAreNamed(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: error %v, want %q", c.opt, err, c.want)
 		}
+	}
+}
+
+// Registrations that share a name can be named apart by their ordinals.
+func TestPassesByOrdinal(t *testing.T) {
+	for _, c := range []struct {
+		opt  Options
+		want []int
+	}{
+		{Options{Only: []string{"perf_sim@99"}}, []int{99}},
+		{Options{Only: []string{"perf_sim@99", "perf_sim"}}, []int{99, 88}},
+		{Options{EnablePerfSim: true, Skip: []string{"perf_sim@88"}}, []int{74, 76, 92, 99, 106, 130, 131}},
+		{Options{EnablePerfSim: true, Start: "perf_sim@99"}, []int{99, 106, 130, 131}},
+		{Options{EnablePerfSim: true, Skip: []string{"perf_sim"}}, []int{74, 76, 92, 106, 130, 131}},
+	} {
+		passes, err := pick(c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, p := range passes {
+			got = append(got, p.Ordinal)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v picks %v, want %v", c.opt, got, c.want)
+		}
+	}
+	if _, err := pick(Options{Only: []string{"perf_sim@92"}}); err == nil || !strings.Contains(err.Error(), "perf_sim@88") || !strings.Contains(err.Error(), "perf_sim@99") {
+		t.Errorf("error %v does not list the registrations", err)
 	}
 }

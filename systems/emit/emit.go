@@ -22,13 +22,28 @@ import (
 	"perfsim/io/traces/catapult"
 )
 
-// Families of trace files. Only the first is packaged.
+// Families of trace files. Only the first is packaged. The documented run B
+// has the file name of its run A; here it has a family of its own, because one
+// of the two files would be lost otherwise.
 const (
-	FamilyRunA  = "perf_sim"
-	FamilyRunB  = "perf_sim_no_antideps"
-	FamilyAtEnd = "perf_sim_at_end_trace"
-	FamilySched = "ps_trace"
+	FamilyRunA   = "perf_sim"
+	FamilyRunB   = "perf_sim_no_antideps"
+	FamilyAtEnd  = "perf_sim_at_end_trace"
+	FamilyAtEndB = "perf_sim_at_end_trace_no_antideps"
+	FamilySched  = "ps_trace"
 )
+
+// runB returns the family of the run B traces beside a family of run A; ""
+// where there is none.
+func runB(family string) string {
+	switch family {
+	case FamilyRunA:
+		return FamilyRunB
+	case FamilyAtEnd:
+		return FamilyAtEndB
+	}
+	return ""
+}
 
 // MetricsFile is the name of the metric store's file.
 const MetricsFile = "global_metric_store.json"
@@ -46,7 +61,9 @@ type Output struct {
 	// PackageOnly streams the run A traces straight into the package and
 	// leaves out all trace files.
 	PackageOnly bool
-	Artifacts   []Artifact
+	// Style is how the traces leave the documented form.
+	Style     catapult.Style
+	Artifacts []Artifact
 
 	streams []streamed
 	// cached is cachedPart, except in tests.
@@ -60,7 +77,7 @@ type Output struct {
 }
 
 // Traces writes the run A trace of every top-level block under the family's
-// name and, for the first family, the run B trace. A family that shows the
+// name and, for the families of perf_sim passes, the run B trace. A family that shows the
 // same placement again gets the same bytes, as hard links where the file
 // system has them.
 func Traces(ctx context.Context, w *components.World, o *Output, family string) error {
@@ -84,7 +101,10 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			family, kind string
 			run          components.Run
 			graph        bool
-		}{{family, "trace", components.RunA, false}, {FamilyRunB, "graph", components.RunB, true}} {
+		}{{family, "trace", components.RunA, false}, {runB(family), "graph", components.RunB, true}} {
+			if f.family == "" {
+				continue
+			}
 			if o.PackageOnly {
 				if !f.graph && f.family == FamilyRunA {
 					o.streams = append(o.streams, streamed{n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b)), b})
@@ -92,9 +112,6 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 				continue
 			}
 			key := traceKey{b, f.run, w.Placement}
-			if f.graph && o.written[key] != "" {
-				continue
-			}
 			name := n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b))
 			slot := o.slot(name, f.kind)
 			if from := o.written[key]; from != "" {
@@ -108,7 +125,7 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 				o.traces[name] = key
 			}
 			work = append(work, func() error {
-				size, err := o.write(name, func(out io.Writer) error { return catapult.Write(ctx, out, w, b, f.run, f.graph, each) })
+				size, err := o.write(name, func(out io.Writer) error { return o.Style.Write(ctx, out, w, b, f.run, f.graph, each) })
 				o.Artifacts[slot].Size = size
 				return err
 			})

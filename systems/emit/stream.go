@@ -11,7 +11,6 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/neuron/pttf"
-	"perfsim/io/traces/catapult"
 )
 
 // streamed is a trace that goes straight into the package.
@@ -41,7 +40,7 @@ func (o *Output) stream(ctx context.Context, w *components.World, log func(strin
 			return err
 		}
 		for _, s := range o.streams {
-			if err := pack(ctx, pw, w, s); err != nil {
+			if err := o.pack(ctx, pw, w, s); err != nil {
 				pw.Close() // the first error is the one to tell
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -58,9 +57,9 @@ func (o *Output) stream(ctx context.Context, w *components.World, log func(strin
 }
 
 // pack adds one trace to the package.
-func pack(ctx context.Context, pw *pttf.Writer, w *components.World, s streamed) error {
+func (o *Output) pack(ctx context.Context, pw *pttf.Writer, w *components.World, s streamed) error {
 	render := func(out io.Writer) error {
-		return catapult.Write(ctx, out, w, s.block, components.RunA, false, max(1, w.Config.Jobs))
+		return o.Style.Write(ctx, out, w, s.block, components.RunA, false, max(1, w.Config.Jobs))
 	}
 	var size counter
 	if err := render(&size); err != nil {
@@ -84,7 +83,7 @@ func (o *Output) source(ctx context.Context, w *components.World) func(string, i
 			return nil
 		}
 		return rendered(func(out io.Writer) error {
-			return catapult.Write(ctx, out, w, key.block, key.run, false, max(1, w.Config.Jobs))
+			return o.Style.Write(ctx, out, w, key.block, key.run, false, max(1, w.Config.Jobs))
 		})
 	}
 }

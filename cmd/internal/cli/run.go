@@ -27,6 +27,7 @@ func newRunCommand() *cobra.Command {
 	var rec recordFlags
 	var out string
 	var packageOnly bool
+	var style traceFlags
 	var asJSON, timings, verbose bool
 	passes := systems.Options{EnablePerfSim: true}
 	c := &cobra.Command{
@@ -47,6 +48,9 @@ store and the package file.perf-sim.`,
 			}
 			if in.policy < 0 || in.policy > 3 {
 				return usagef("--policy %d is not between 0 and 3", in.policy)
+			}
+			if err := style.check(out); err != nil {
+				return err
 			}
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
@@ -73,7 +77,7 @@ store and the package file.perf-sim.`,
 				log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
 			}
 			in.path = args[0]
-			w, times, err := simulate(c.Context(), &in, m, passes, emit.Output{Dir: out, PackageOnly: packageOnly}, log, p)
+			w, times, err := simulate(c.Context(), &in, m, passes, emit.Output{Dir: out, PackageOnly: packageOnly, Style: style.style()}, log, p)
 			if err != nil {
 				return err
 			}
@@ -94,6 +98,7 @@ store and the package file.perf-sim.`,
 	}
 	in.add(c)
 	rec.add(c)
+	style.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
 	c.Flags().BoolVar(&packageOnly, "package-only", false, "with -o: stream the perf_sim traces straight into file.perf-sim and write no trace files")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")

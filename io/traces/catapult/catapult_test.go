@@ -132,7 +132,7 @@ func TestDocumentedSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"0. Unassigned", "4. POOL", "7. ACT", "5. PE", "1. DMA", "6. DVE", "3. SP", "2.0 CCStream0", "2.1 CCStream1",
-		"2.2 CCStream2", "2.3 CCStream3", "8. ALL"}
+		"2.2 CCStream2", "2.3 CCStream3"}
 	args := []string{"bir_id", "bir_name", "opcode", "nki_source_location", "input_shapes", "output_shapes", "input_access_patterns",
 		"output_access_patterns", "inst_dump", "deps"}
 	var threads []string
@@ -158,14 +158,18 @@ func TestDocumentedSchema(t *testing.T) {
 	}
 }
 
-// On one thread slices are disjoint: the first TensorScalar ends for the lane
-// when the second starts.
+// In the style for viewers slices of one thread are disjoint: the first
+// TensorScalar ends for the lane when the second starts.
 func TestSlicesDoNotOverlap(t *testing.T) {
 	var events []struct {
 		Ph           string
 		Ts, Dur, Tid uint64
 	}
-	if err := json.Unmarshal(write(t, sample(), components.RunA, false), &events); err != nil {
+	var text bytes.Buffer
+	if err := (Style{Cut: true}).Write(context.Background(), &text, sample(), 0, components.RunA, false, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text.Bytes(), &events); err != nil {
 		t.Fatal(err)
 	}
 	end := map[uint64]uint64{}

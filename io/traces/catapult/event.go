@@ -1,6 +1,7 @@
 package catapult
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -29,8 +30,7 @@ type middle struct {
 	from, to         int // where it stands in the buffer
 }
 
-// events appends the records of rows from to to of a lane. An event is drawn
-// until the next one of its lane begins.
+// events appends the records of rows from to to of a thread.
 func (t *tracer) events(b []byte, rows []uint32, from, to int) []byte {
 	b = slices.Grow(b, rowBytes*(to-from))
 	// All times first: the rows of a lane are scattered over the tables, and
@@ -44,13 +44,52 @@ func (t *tracer) events(b []byte, rows []uint32, from, to int) []byte {
 	}
 	var last middle
 	for k, i := range rows[from:to] {
-		b = t.event(b, i, starts[k], ends[k], min(ends[k], starts[k+1])-starts[k], &last)
+		b = t.event(b, i, starts[k], ends[k], t.drawn(starts[k], ends[k], starts[k+1]), &last)
 	}
 	return b
 }
 
+// Names of the documented records of events without an instruction: the
+// transfer that a trigger started, and one of which nothing is known.
+const (
+	transferName = "dma_transfer_inst"
+	nullName     = "null"
+)
+
+// transfer appends the degenerate record of a transfer: name, times, thread
+// and the id, which is that of its trigger.
+func (t *tracer) transfer(b []byte, i uint32, start, dur uint64) []byte {
+	name := transferName
+	if t.m.Instr.DMABytes.Get(int(i)) == 0 && t.m.Instr.Elems.At(int(i)) == 0 {
+		name = nullName
+	}
+	b = slices.Grow(b, eventRoom)
+	o, n := b[:cap(b)], len(b)
+	n += copy(o[n:], nameOpen)
+	n += copy(o[n:], name)
+	n += copy(o[n:], tsText)
+	n = putUint(o, n, start)
+	n += copy(o[n:], durText)
+	n = putUint(o, n, dur)
+	n = t.text.lane[t.lane[i]].put(o, n)
+	n = t.id(o, n, i)
+	n += copy(o[n:], "}}\n")
+	return b[:n]
+}
+
+// id writes the id of row i.
+func (t *tracer) id(o []byte, n int, i uint32) int {
+	if t.refs == nil {
+		return putUint(o, n, uint64(i))
+	}
+	return putID(o, n, t.refs[i])
+}
+
 // event appends the complete event from start to end, drawn for dur ns.
 func (t *tracer) event(b []byte, i uint32, start, end, dur uint64, last *middle) []byte {
+	if t.flags[i]&components.FlagTransfer != 0 {
+		return t.transfer(b, i, start, dur)
+	}
 	row := t.preds(i)
 	b = slices.Grow(b, eventRoom+depRoom*len(row))
 	o, n := b[:cap(b)], len(b)
@@ -107,6 +146,9 @@ func (t *tracer) event(b []byte, i uint32, start, end, dur uint64, last *middle)
 		*(*[16]byte)(o[n:]) = shortLatency
 		n = putUint(o, n+len(latencyText), end-start)
 	}
+	if t.flags[i]&components.FlagBarrier != 0 && !t.style.Barriers {
+		n += copy(o[n:], barrierText)
+	}
 	if banks := t.banks[i]; banks != 0 {
 		*(*[16]byte)(o[n:]) = shortBanks
 		n = putUint(o, n+len(banksText), uint64(banks&0xff))
@@ -156,6 +198,33 @@ func putID(o []byte, n int, id uint64) int {
 	return n + 1
 }
 
+// byPredecessor returns the dependencies of a row sorted by predecessor, as
+// documented. The rows of the relation are sorted by class first.
+func byPredecessor(row []uint32, buf *[16]uint32) []uint32 {
+	sorted := true
+	for k := 1; k < len(row); k++ {
+		sorted = sorted && row[k-1]&ecs.TargetMask <= row[k]&ecs.TargetMask
+	}
+	if sorted {
+		return row
+	}
+	if len(row) > len(buf) {
+		row = slices.Clone(row)
+		slices.SortStableFunc(row, func(a, b uint32) int { return cmp.Compare(a&ecs.TargetMask, b&ecs.TargetMask) })
+		return row
+	}
+	out := buf[:0]
+	for _, w := range row {
+		k := len(out)
+		out = append(out, w)
+		for ; k > 0 && out[k-1]&ecs.TargetMask > w&ecs.TargetMask; k-- {
+			out[k] = out[k-1]
+		}
+		out[k] = w
+	}
+	return out
+}
+
 // deps writes one element per predecessor: its id, for cross-engine ones the
 // engine, and the documented two fragments.
 func (t *tracer) deps(o []byte, n int, i uint32, row []uint32) int {
@@ -164,7 +233,8 @@ func (t *tracer) deps(o []byte, n int, i uint32, row []uint32) int {
 	lane, same := t.lane[i], len(t.text.dep)-1
 	left := t.graph && t.run == components.RunB
 	seen := t.seen
-	for _, w := range row {
+	var buf [16]uint32
+	for _, w := range byPredecessor(row, &buf) {
 		p := w & ecs.TargetMask
 		class := uint8(w >> ecs.ClassShift)
 		var end uint64
@@ -176,11 +246,7 @@ func (t *tracer) deps(o []byte, n int, i uint32, row []uint32) int {
 			_, end = t.span(p)
 			of = t.lane[p]
 		}
-		if t.refs == nil {
-			n = putUint(o, n, uint64(p))
-		} else {
-			n = putID(o, n, t.refs[p])
-		}
+		n = t.id(o, n, p)
 		from := int(of)
 		if of == lane {
 			from = same

@@ -48,6 +48,7 @@ const (
 	birNameRow  = `,"bir_name":"I-`
 	latencyText = `,"latency_ns":`
 	banksText   = `,"psum_banks":[`
+	barrierText = `,"engine":"ALL"`
 	depsText    = `,"deps":[`
 	depOpen     = `{"bir_id":`
 	depNext     = `},{"bir_id":`

@@ -12,19 +12,23 @@ import (
 var documentedLanes = [...]string{"0. Unassigned", "4. POOL", "7. ACT", "5. PE", "1. DMA", "6. DVE", "3. SP",
 	"2.0 CCStream0", "2.1 CCStream1", "2.2 CCStream2", "2.3 CCStream3"}
 
-// laneTids gives every lane of a module its thread id. The lanes of core 0
-// have the documented ids (streams are shifted by one, because the barrier
-// lane 7 has no thread of its own); all others follow from 11 on, in lane
-// order.
-func laneTids(m *components.Module) []int {
-	tids := make([]int, m.Lanes.Len())
+// threads gives every lane of a module its thread id, and the lane on whose
+// thread its events are. The lanes of core 0 have the documented ids (streams
+// are shifted by one, because the barrier lane 7 has no thread of its own);
+// all others follow from 11 on, in lane order. The barriers of core 0 are on
+// thread 0 where they get none of their own.
+func threads(m *components.Module, barriers bool) (tids []int, on []uint16) {
+	tids, on = make([]int, m.Lanes.Len()), make([]uint16, m.Lanes.Len())
 	next := len(documentedLanes)
 	for l := range tids {
 		kind := m.Lanes.Kind.At(l)
 		core := kind == components.LaneEngine || kind == components.LaneStream
+		on[l] = uint16(l)
 		switch {
 		case core && l < int(components.LaneBarrier):
 			tids[l] = l
+		case core && l == int(components.LaneBarrier) && !barriers:
+			tids[l], on[l] = 0, 0
 		case core && l >= int(components.LaneCC0) && l < components.LanesPerCore:
 			tids[l] = l - 1
 		default:
@@ -32,7 +36,7 @@ func laneTids(m *components.Module) []int {
 			next++
 		}
 	}
-	return tids
+	return tids, on
 }
 
 // laneTitle is the thread name of a lane beyond the eleven.

@@ -46,6 +46,8 @@ type traceEvent struct {
 	id                   uint64
 	start, dur           uint64 // ns
 	tid                  int
+	barrier              bool // one that has no thread of its own
+	transfer             bool // what a trigger started, which has the trigger's id
 	banks                uint16
 	deps                 []traceDep
 	offset               int64
@@ -131,6 +133,8 @@ func (t *traceReader) complete(v *fastjson.Value, off int64) error {
 	}
 	e.tid = int(tid)
 	a := v.Get("args")
+	e.barrier = tid == 0 && string(a.GetStringBytes("engine")) == "ALL"
+	e.transfer = (e.name == transferName || e.name == nullName) && a.Get("opcode") == nil
 	e.opcode = string(a.GetStringBytes("opcode"))
 	e.source = string(a.GetStringBytes("nki_source_location"))
 	for _, key := range operandKeys {
@@ -230,7 +234,7 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := t.order(producers, func(tid int) bool { return m.Lanes.Engine.At(int(lanes[tid])) == components.All })
+	order, err := t.order(producers, func(e *traceEvent) uint16 { return laneOf(e, lanes) }, func(lane uint16) bool { return m.Lanes.Engine.At(int(lane)) == components.All })
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +255,10 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 	for r, i := range order {
 		e := &t.events[i]
 		op := m.Opcode(e.opcode)
-		lane := lanes[e.tid]
+		if e.transfer {
+			op = components.OpcodeDMADescriptorCopy
+		}
+		lane := laneOf(e, lanes)
 		in.Opcode.Set(r, op)
 		in.Lane.Set(r, lane)
 		in.Engine.Set(r, m.Lanes.Engine.At(int(lane)))
@@ -270,15 +277,22 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 			triggers++
 		case op == components.OpcodeCollectiveCompute:
 			f |= components.FlagCollective
+		case e.transfer:
+			f |= components.FlagTransfer
 		}
 		if m.Lanes.Engine.At(int(lane)) == components.All {
 			f |= components.FlagBarrier
 		}
 		in.Flags.Set(r, f|components.FlagMeasured)
 		for n, p := range producers[i] {
-			if p >= 0 {
-				edges.Add(components.InstrID(r), components.InstrID(row[p]), e.deps[n].kind)
+			if p < 0 {
+				continue
 			}
+			kind := components.Flow // of the trigger to its transfer, which has no list of its own
+			if n < len(e.deps) {
+				kind = e.deps[n].kind
+			}
+			edges.Add(components.InstrID(r), components.InstrID(row[p]), kind)
 		}
 	}
 	f := m.Functions.Add(m.Symbols.InternString("trace"), 0)
@@ -342,10 +356,25 @@ func (t *traceReader) lanes(m *components.Module) (map[int]uint16, error) {
 	return out, nil
 }
 
+// laneOf returns the lane of an event.
+func laneOf(e *traceEvent, lanes map[int]uint16) uint16 {
+	if e.barrier {
+		return components.LaneBarrier
+	}
+	return lanes[e.tid]
+}
+
+// owner is what tells the producer of a dependency: the id, and whether the
+// instruction or the transfer that it triggered is meant.
+type owner struct {
+	id       uint64
+	transfer bool
+}
+
 // producers finds the event behind every dependency: by id, else by the lane
-// and the end time, -1 where there is none.
+// and the end time, -1 where there is none. A transfer depends on its trigger.
 func (t *traceReader) producers(lanes map[int]uint16) ([][]int, error) {
-	byID := make(map[uint64]int, len(t.events))
+	byID := make(map[owner]int, len(t.events))
 	type spot struct {
 		lane uint16
 		end  uint64
@@ -353,30 +382,41 @@ func (t *traceReader) producers(lanes map[int]uint16) ([][]int, error) {
 	byEnd := map[spot]int{}
 	for i := range t.events {
 		e := &t.events[i]
-		if old, ok := byID[e.id]; ok {
+		o := owner{e.id, e.transfer}
+		if old, ok := byID[o]; ok {
 			return nil, fmt.Errorf("byte %d: bir_id %d was at byte %d already", e.offset, e.id, t.events[old].offset)
 		}
-		byID[e.id] = i
-		byEnd[spot{lanes[e.tid], e.start + e.dur}] = i
+		byID[o] = i
+		byEnd[spot{laneOf(e, lanes), e.start + e.dur}] = i
 	}
 	out := make([][]int, len(t.events))
 	for i := range t.events {
 		e := &t.events[i]
+		if e.transfer {
+			if p, ok := byID[owner{e.id, false}]; ok {
+				out[i] = append(out[i], p)
+			}
+			e.deps = nil
+			continue
+		}
 		for _, d := range e.deps {
 			p, ok := -1, false
+			lane := laneOf(e, lanes)
+			if d.engine >= 0 {
+				lane = uint16(d.engine)
+			}
 			if d.hasID {
-				if p, ok = byID[d.id]; !ok {
+				// The producer of an id that a trigger and its transfer share is
+				// the one on the lane.
+				if p, ok = byID[owner{d.id, true}]; !ok || laneOf(&t.events[p], lanes) != lane {
+					p, ok = byID[owner{d.id, false}]
+				}
+				if !ok {
 					return nil, fmt.Errorf("byte %d: a dependency on bir_id %d, which no event has", e.offset, d.id)
 				}
-			} else {
-				lane := lanes[e.tid]
-				if d.engine >= 0 {
-					lane = uint16(d.engine)
-				}
-				if p, ok = byEnd[spot{lane, d.end}]; !ok || p == i {
-					p = -1
-					t.noOwner++
-				}
+			} else if p, ok = byEnd[spot{lane, d.end}]; !ok || p == i {
+				p = -1
+				t.noOwner++
 			}
 			out[i] = append(out[i], p)
 		}
@@ -386,17 +426,20 @@ func (t *traceReader) producers(lanes map[int]uint16) ([][]int, error) {
 
 // order returns the events in program order. The lanes of barriers have none:
 // a barrier waits for other lanes and not for the one before it.
-func (t *traceReader) order(producers [][]int, barriers func(tid int) bool) ([]int, error) {
+func (t *traceReader) order(producers [][]int, lane func(*traceEvent) uint16, barriers func(lane uint16) bool) ([]int, error) {
 	order := make([]int, len(t.events))
 	for i := range order {
 		order[i] = i
 	}
-	byID := sorted(order, func(a, b int) bool { return t.events[a].id < t.events[b].id })
-	if t.sound(byID, producers, barriers) {
+	byID := sorted(order, func(a, b int) bool {
+		x, y := &t.events[a], &t.events[b]
+		return x.id < y.id || x.id == y.id && !x.transfer && y.transfer
+	})
+	if t.sound(byID, producers, lane, barriers) {
 		return byID, nil
 	}
 	byStart := sorted(order, func(a, b int) bool { return t.events[a].start < t.events[b].start })
-	if t.sound(byStart, producers, barriers) {
+	if t.sound(byStart, producers, lane, barriers) {
 		return byStart, nil
 	}
 	return t.topological(byStart, producers)
@@ -404,16 +447,17 @@ func (t *traceReader) order(producers [][]int, barriers func(tid int) bool) ([]i
 
 // sound tells whether an order keeps lanes in the order of their starts and
 // producers before consumers.
-func (t *traceReader) sound(order []int, producers [][]int, barriers func(tid int) bool) bool {
+func (t *traceReader) sound(order []int, producers [][]int, lane func(*traceEvent) uint16, barriers func(lane uint16) bool) bool {
 	pos := make([]int, len(order))
-	last := map[int]uint64{}
+	last := map[uint16]uint64{}
 	for n, i := range order {
 		pos[i] = n
 		e := &t.events[i]
-		if e.start < last[e.tid] && !barriers(e.tid) {
+		l := lane(e)
+		if e.start < last[l] && !barriers(l) {
 			return false
 		}
-		last[e.tid] = e.start
+		last[l] = e.start
 	}
 	for i, ps := range producers {
 		for _, p := range ps {

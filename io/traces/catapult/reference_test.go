@@ -17,7 +17,7 @@ import (
 )
 
 // plainTrace is what Write must give, in the plainest code.
-func plainTrace(w *components.World, block int, r components.Run, graph bool) string {
+func plainTrace(w *components.World, block int, r components.Run, graph bool, style Style) string {
 	m := w.Module
 	var b strings.Builder
 	text := func(s string) string { return string(format.AppendJSONText(nil, s)) }
@@ -31,7 +31,7 @@ func plainTrace(w *components.World, block int, r components.Run, graph bool) st
 		return fmt.Sprint(m.Instr.Ref.At(int(i)))
 	}
 	span := func(i uint32) (start, end uint64) { return w.Events.Span(m, components.InstrID(i), r) }
-	tids := laneTids(m)
+	tids, _ := threads(m, style.Barriers)
 	first, end := m.Blocks.First.At(block), m.Blocks.End.At(block)
 	b.WriteString("[\n")
 	for tid, name := range documentedLanes {
@@ -44,7 +44,11 @@ func plainTrace(w *components.World, block int, r components.Run, graph bool) st
 	lanes := make([][]uint32, m.Lanes.Len())
 	for i := first; i < end; i++ {
 		if m.Instr.Flags.At(int(i))&components.FlagLoop == 0 {
-			lanes[m.Instr.Lane.At(int(i))] = append(lanes[m.Instr.Lane.At(int(i))], i)
+			l := m.Instr.Lane.At(int(i))
+			if l == components.LaneBarrier && !style.Barriers {
+				l = 0
+			}
+			lanes[l] = append(lanes[l], i)
 		}
 	}
 	for l, rows := range lanes {
@@ -62,12 +66,20 @@ func plainTrace(w *components.World, block int, r components.Run, graph bool) st
 		for n, i := range rows {
 			from, to := span(i)
 			until := to
-			if n+1 < len(rows) {
+			if style.Cut && n+1 < len(rows) {
 				next, _ := span(rows[n+1])
 				until = min(to, next)
 			}
 			shown[i] = until - from
 			in := &m.Instr
+			if in.Flags.At(int(i))&components.FlagTransfer != 0 {
+				name := "dma_transfer_inst"
+				if in.Elems.At(int(i)) == 0 {
+					name = "null"
+				}
+				fmt.Fprintf(&b, `,{"name":"%s","ph":"X","ts":%d,"dur":%d,"pid":0,"tid":%d,"args":{"bir_id":%s}}`+"\n", name, from, until-from, tids[l], id(i))
+				continue
+			}
 			name, op := text(m.InstrName(components.InstrID(i))), text(m.OpcodeName(in.Opcode.At(int(i))))
 			fmt.Fprintf(&b, `,{"name":"%s","ph":"X","ts":%d,"dur":%d,"pid":0,"tid":%d,"args":{"bir_id":%s,"bir_name":"%s","opcode":"%s","nki_source_location":"%s",`,
 				name, from, until-from, tids[l], id(i), name, op, text(m.Symbols.String(in.Source.Get(int(i)))))
@@ -82,18 +94,23 @@ func plainTrace(w *components.World, block int, r components.Run, graph bool) st
 			if to != until {
 				fmt.Fprintf(&b, `,"latency_ns":%d`, to-from)
 			}
+			if in.Flags.At(int(i))&components.FlagBarrier != 0 && !style.Barriers {
+				b.WriteString(`,"engine":"ALL"`)
+			}
 			if x := in.Banks.At(int(i)); x != 0 {
 				fmt.Fprintf(&b, `,"psum_banks":[%d,%d]`, x&0xff, x>>8)
 			}
 			b.WriteString(`,"deps":[`)
-			for n, e := range m.Edges.Preds.Row(int(i)) {
+			row := slices.Clone(m.Edges.Preds.Row(int(i)))
+			slices.SortStableFunc(row, func(a, b uint32) int { return int(a&ecs.TargetMask) - int(b&ecs.TargetMask) })
+			for n, e := range row {
 				p := e & ecs.TargetMask
 				_, at := span(p)
 				if n > 0 {
 					b.WriteString(",")
 				}
 				fmt.Fprintf(&b, `{"bir_id":%s`, id(p))
-				if pl := in.Lane.At(int(p)); int(pl) != l {
+				if pl := in.Lane.At(int(p)); pl != in.Lane.At(int(i)) {
 					fmt.Fprintf(&b, `,"engine":"Engine%d"`, pl)
 				}
 				class := uint8(e >> ecs.ClassShift)
@@ -176,7 +193,8 @@ func drawWorld(t *rapid.T) *components.World {
 	for i := range n {
 		in.Opcode.Set(i, components.Opcode(rnd(uint64(m.NumOpcodes()))))
 		in.Lane.Set(i, uint16(rnd(uint64(m.Lanes.Len()))))
-		in.Flags.Set(i, []components.Flags{0, 0, 0, components.FlagTrigger, components.FlagLoop}[rnd(5)])
+		in.Flags.Set(i, []components.Flags{0, 0, 0, components.FlagTrigger, components.FlagLoop, components.FlagTransfer, components.FlagBarrier}[rnd(7)])
+		in.Elems.Set(i, uint32(rnd(2)))
 		if rnd(2) == 0 {
 			in.Banks.Set(i, uint16(rnd(1<<16)))
 		}
@@ -225,11 +243,12 @@ func TestWriteIsPlain(t *testing.T) {
 		for block := range 2 {
 			r := components.Run(rapid.IntRange(0, 1).Draw(t, "run"))
 			graph := rapid.Bool().Draw(t, "graph")
+			style := Style{Barriers: rapid.Bool().Draw(t, "barriers"), Cut: rapid.Bool().Draw(t, "cut")}
 			var got bytes.Buffer
-			if err := Write(context.Background(), &got, w, block, r, graph, 1); err != nil {
+			if err := style.Write(context.Background(), &got, w, block, r, graph, 1); err != nil {
 				t.Fatal(err)
 			}
-			want := plainTrace(w, block, r, graph)
+			want := plainTrace(w, block, r, graph, style)
 			if got.String() != want {
 				a, b := strings.Split(got.String(), "\n"), strings.Split(want, "\n")
 				for k := range min(len(a), len(b)) {

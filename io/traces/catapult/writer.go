@@ -17,14 +17,32 @@ import (
 // every honoured dependency, and the dependencies the run left out marked as
 // such.
 //
-// Times are the simulated ns, which viewers show as µs. On one thread events
-// never overlap partially: an instruction that leaves its lane before its
-// result is visible is drawn as long as it keeps the lane, and its full
-// duration stands in the argument latency_ns.
+// Times are the simulated ns, which viewers show as µs; dur is the whole
+// duration of an instruction, as documented.
 //
 // Up to jobs goroutines render; the bytes do not depend on how many.
 func Write(ctx context.Context, out io.Writer, w *components.World, block int, r components.Run, graph bool, jobs int) error {
-	return newTracer(w, r, graph).block(ctx, out, block, jobs)
+	return Style{}.Write(ctx, out, w, block, r, graph, jobs)
+}
+
+// Style says where a trace leaves the documented form. The zero value does
+// not leave it.
+type Style struct {
+	// Barriers gives barriers, which the simulator keeps on a twelfth timeline
+	// of their own, a thread of their own. Without it they are on thread 0 with
+	// the argument "engine":"ALL", because the documented trace has eleven
+	// threads.
+	Barriers bool
+	// Cut ends the dur of an event where the next event of its thread starts
+	// and puts the whole duration into the argument latency_ns: viewers drop
+	// events that overlap partially.
+	Cut bool
+}
+
+// Write is the function of that name in this style.
+func (s Style) Write(ctx context.Context, out io.Writer, w *components.World, block int, r components.Run, graph bool, jobs int) error {
+	t := newTracer(w, r, graph, s)
+	return t.block(ctx, out, block, jobs)
 }
 
 // tracer is what rendering the events of a block needs; it is read by several
@@ -34,8 +52,12 @@ type tracer struct {
 	m     *components.Module
 	run   components.Run
 	graph bool
+	style Style
 	tids  []int
-	text  *fragments
+	// thread has, by lane, the lane on whose thread its events are drawn: the
+	// lane itself but for barriers.
+	thread []uint16
+	text   *fragments
 	// Columns that every record asks for.
 	arrive  [][2]uint64
 	durs    [][2]uint32 // nil where durations are latencies
@@ -69,10 +91,10 @@ type tracer struct {
 	bare bool
 }
 
-func newTracer(w *components.World, r components.Run, graph bool) *tracer {
+func newTracer(w *components.World, r components.Run, graph bool, style Style) *tracer {
 	m := w.Module
 	in, o := &m.Instr, &m.Operands
-	t := &tracer{w: w, m: m, run: r, graph: graph, tids: laneTids(m), arrive: w.Events.Arrive.Slice(), latency: in.Latency.Slice(),
+	t := &tracer{w: w, m: m, run: r, graph: graph, style: style, arrive: w.Events.Arrive.Slice(), latency: in.Latency.Slice(),
 		flags: in.Flags.Slice(), lane: in.Lane.Slice(), opcode: in.Opcode.Slice(), banks: in.Banks.Slice(),
 		offsets: m.Edges.Preds.Offsets(), words: m.Edges.Preds.Words(), verbatim: m.Attribute(documentedTrace) != ""}
 	t.roles, t.dims, t.numDims, t.steps, t.counts = o.Role.Slice(), o.Dims.Slice(), o.NumDims.Slice(), o.Step.Slice(), o.Count.Slice()
@@ -85,6 +107,7 @@ func newTracer(w *components.World, r components.Run, graph bool) *tracer {
 	if in.Ref.Len() > 0 {
 		t.refs = in.Ref.Slice()
 	}
+	t.tids, t.thread = threads(m, style.Barriers)
 	t.text = makeFragments(m, t.tids)
 	t.bare = !t.verbatim && in.Source.Len() == 0 && o.Len() == 0 && in.Func.Len() == 0 && in.Text.Len() == 0
 	return t
@@ -122,7 +145,7 @@ func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 	if t.graph {
 		t.leave(lanes, end)
 	}
-	if _, err := out.Write(t.threads(lanes)); err != nil {
+	if _, err := out.Write(t.head(lanes)); err != nil {
 		return err
 	}
 	var pieces []piece
@@ -154,9 +177,9 @@ func (t *tracer) block(ctx context.Context, out io.Writer, b, jobs int) error {
 	return err
 }
 
-// threads returns the head of the trace: the documented thread names and
-// those of the lanes beyond that have events.
-func (t *tracer) threads(lanes [][]uint32) []byte {
+// head returns the head of the trace: the documented thread names and those of
+// the lanes beyond that have events.
+func (t *tracer) head(lanes [][]uint32) []byte {
 	b := append([]byte(nil), "[\n"...)
 	for tid, name := range documentedLanes {
 		if tid > 0 {
@@ -183,7 +206,7 @@ func (t *tracer) lay(first, end uint32) [][]uint32 {
 	count := make([]int, t.m.Lanes.Len())
 	for k, l := range lane {
 		if flags[k]&components.FlagLoop == 0 {
-			count[l]++
+			count[t.thread[l]]++
 		}
 	}
 	// Columns, because large ones ask for huge pages.
@@ -205,11 +228,12 @@ func (t *tracer) lay(first, end uint32) [][]uint32 {
 		if flags[k]&components.FlagLoop != 0 {
 			continue
 		}
-		out[l] = append(out[l], i)
-		if start < latest[l] {
-			unsorted[l] = true
+		on := t.thread[l]
+		out[on] = append(out[on], i)
+		if start < latest[on] {
+			unsorted[on] = true
 		}
-		latest[l] = start
+		latest[on] = start
 	}
 	if wide>>(64-laneBits) != 0 {
 		t.seen = nil
@@ -243,10 +267,19 @@ func (t *tracer) leave(lanes [][]uint32, end uint32) {
 		next := uint64(math.MaxUint64)
 		for _, i := range slices.Backward(rows) {
 			start, end := t.span(i)
-			if shown := min(end, next) - start; shown > 0 {
+			if shown := t.drawn(start, end, next); shown > 0 {
 				t.leaves[i-t.first] = start + shown - 1
 			}
 			next = start
 		}
 	}
+}
+
+// drawn is the dur of an event from start to end whose successor on its thread
+// starts at next.
+func (t *tracer) drawn(start, end, next uint64) uint64 {
+	if t.style.Cut {
+		return min(end, next) - start
+	}
+	return end - start
 }
