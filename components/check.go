@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,9 +14,21 @@ import (
 // Check is CheckJobs on one goroutine.
 func (m *Module) Check() error { return m.CheckJobs(context.Background(), 1) }
 
-// CheckJobs tells whether the tables fit together: every system relies on it
-// and no system checks again. Readers call it last. Rows are looked at in
-// parallel; the error told is the first in row order whatever jobs is.
+// CheckJobs reports whether the tables fit together. Every system relies on
+// it and no system checks again; readers call it last. Rows are checked in
+// parallel, and the error is that of the lowest row whatever jobs is.
+//
+// After it
+//   - every column has one value per row of its table, or none where it is
+//     optional, and every value that indexes another table lies in it;
+//   - top-level blocks cover all rows in order, loops nest, and functions
+//     cover all blocks in order;
+//   - the offsets of the edges have one entry per row and one more, also
+//     where there are no edges, and edges point to earlier rows of the same
+//     top-level block;
+//   - measured times end before 2^63 ns.
+//
+// Time is linear in the rows of the tables.
 func (m *Module) CheckJobs(ctx context.Context, jobs int) error {
 	n := m.Instr.Len()
 	if n == 0 {
@@ -37,16 +50,20 @@ func (m *Module) CheckJobs(ctx context.Context, jobs int) error {
 	if m.Instr.MeasuredStart.Len() > 0 && m.Instr.MeasuredDur.Len() == 0 {
 		return fmt.Errorf("column %s is there without %s", m.Instr.MeasuredStart.Name(), m.Instr.MeasuredDur.Name())
 	}
+	if err := m.Symbols.Check(); err != nil {
+		return err
+	}
 	if err := m.checkTables(); err != nil {
 		return err
 	}
-	if err := m.checkBlocks(n); err != nil {
+	tops, err := m.checkBlocks(n)
+	if err != nil {
 		return err
 	}
 	if err := m.checkRagged(n); err != nil {
 		return err
 	}
-	if err := rowsInParallel(ctx, jobs, n, m.checkRows); err != nil {
+	if err := rowsInParallel(ctx, jobs, n, func(lo, hi int) error { return m.checkRows(lo, hi, tops) }); err != nil {
 		return err
 	}
 	return rowsInParallel(ctx, jobs, m.Operands.Len(), m.checkOperands)
@@ -76,8 +93,9 @@ func rowsInParallel(ctx context.Context, jobs, n int, check func(lo, hi int) err
 	return nil
 }
 
-// checkRows checks rows lo to hi of the instruction table and their edges.
-func (m *Module) checkRows(lo, hi int) error {
+// checkRows checks rows lo to hi of the instruction table and their edges;
+// tops are the top-level blocks.
+func (m *Module) checkRows(lo, hi int, tops []uint32) error {
 	in := &m.Instr
 	lanes, ops, queues := m.Lanes.Len(), m.NumOpcodes(), m.Queues.Len()
 	for i, l := range in.Lane.View(lo, hi) {
@@ -102,28 +120,59 @@ func (m *Module) checkRows(lo, hi int) error {
 			}
 		}
 	}
-	return m.checkEdges(lo, hi)
+	for i, d := range in.DType.View(lo, hi) {
+		if d >= NumDTypes && d != NoDType {
+			return fmt.Errorf("instruction %s has element type %d of %d", m.InstrName(InstrID(lo+i)), d, NumDTypes)
+		}
+	}
+	if err := m.checkMeasured(lo, hi); err != nil {
+		return err
+	}
+	return m.checkEdges(lo, hi, tops)
 }
 
-// checkEdges tells whether the edges of rows lo to hi point to earlier rows
-// of the same top-level block: blocks are placed in parallel.
-func (m *Module) checkEdges(lo, hi int) error {
-	if m.Edges.Preds.Len() == 0 {
+// checkMeasured reports whether the measured times of rows lo to hi end
+// before 2^63 ns, so that sums of a start and a duration do not overflow.
+func (m *Module) checkMeasured(lo, hi int) error {
+	if m.Instr.MeasuredStart.Len() == 0 {
 		return nil
 	}
+	dur := m.Instr.MeasuredDur.View(lo, hi)
+	for i, s := range m.Instr.MeasuredStart.View(lo, hi) {
+		if s+uint64(dur[i]) > math.MaxInt64 || s > math.MaxInt64 {
+			return fmt.Errorf("instruction %s starts at %d ns and takes %d ns, beyond 2^63", m.InstrName(InstrID(lo+i)), s, dur[i])
+		}
+	}
+	return nil
+}
+
+// checkEdges reports whether the edges of rows lo to hi point to earlier rows
+// of the same top-level block: blocks are placed in parallel.
+func (m *Module) checkEdges(lo, hi int, tops []uint32) error {
 	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
-	// The top-level block of a row only changes at a block's start; walk them
-	// along with the rows.
 	for i := lo; i < hi; i++ {
 		if off[i] > off[i+1] || int(off[i+1]) > len(words) {
 			return fmt.Errorf("instruction %s: its edges %d to %d are not a part of %d", m.InstrName(InstrID(i)), off[i], off[i+1], len(words))
 		}
 	}
-	for i, block := lo, -1; i < hi; {
-		var first, end int
-		block, first, end = m.topBlock(block, i)
-		if bad := edgesInside(off, words, i, min(end, hi), uint32(first)); bad < min(end, hi) {
-			return m.edgeError(bad, first)
+	if len(words) == 0 {
+		return nil
+	}
+	// Rows lie in top-level blocks without gaps: the block of row lo is the
+	// last that starts at or before it.
+	at, _ := slices.BinarySearchFunc(tops, lo, func(b uint32, row int) int {
+		if int(m.Blocks.End.At(int(b))) <= row {
+			return -1
+		}
+		return 1
+	})
+	for i := lo; i < hi; at++ {
+		first, end := m.Blocks.First.At(int(tops[at])), min(int(m.Blocks.End.At(int(tops[at]))), hi)
+		if end <= i {
+			continue
+		}
+		if bad := edgesInside(off, words, i, end, first); bad < end {
+			return m.edgeError(bad, int(first))
 		}
 		i = end
 	}
@@ -183,47 +232,41 @@ func (m *Module) edgeError(i, first int) error {
 	return nil
 }
 
-// topBlock returns the top-level block that row i is in, searched from block
-// after on, and its rows; a row in no block forms one of its own.
-func (m *Module) topBlock(after, i int) (block, first, end int) {
-	for b := max(after, 0); b < m.Blocks.Len(); b++ {
-		lo, hi := int(m.Blocks.First.At(b)), int(m.Blocks.End.At(b))
-		if m.Blocks.Parent.At(b) == 0 && lo <= i && i < hi {
-			return b, lo, hi
-		}
-	}
-	return after, i, i + 1
-}
-
 // maxNesting bounds how deep loops may lie in one another; the placement
 // descends into them. Compilers' deepest are below twenty.
 const maxNesting = 1000
 
-// checkBlocks tells whether blocks and functions are ranges in program order
-// and loops are properly nested: a body follows the loop it belongs to, and
-// the next body of the same loop follows it.
-func (m *Module) checkBlocks(n int) error {
+// checkBlocks reports whether top-level blocks cover the rows and functions
+// cover the blocks, both in order, and loops are properly nested: a body
+// follows the loop it belongs to, and the next body of the same loop follows
+// it. It returns the top-level blocks.
+func (m *Module) checkBlocks(n int) ([]uint32, error) {
 	t := &m.Blocks
 	blocks := t.Len()
 	if blocks == 0 {
-		return fmt.Errorf("module %q has no blocks", m.Name)
+		return nil, fmt.Errorf("module %q has no blocks", m.Name)
 	}
+	var tops []uint32
 	type open struct{ first, end, next, loop int } // a block around: its rows, where its next body may start, the loop of its last body
 	var around []open
 	top := 0
 	for b := range blocks {
 		first, end, parent := int(t.First.At(b)), int(t.End.At(b)), int(t.Parent.At(b))
 		if first > end || end > n {
-			return fmt.Errorf("block %s spans rows %d to %d of %d", m.BlockName(b), first, end, n)
+			return nil, fmt.Errorf("block %s spans rows %d to %d of %d", m.BlockName(b), first, end, n)
 		}
 		if int(t.Function.At(b)) >= m.Functions.Len() {
-			return fmt.Errorf("block %s belongs to function %d of %d", m.BlockName(b), t.Function.At(b), m.Functions.Len())
+			return nil, fmt.Errorf("block %s belongs to function %d of %d", m.BlockName(b), t.Function.At(b), m.Functions.Len())
 		}
 		if parent == 0 {
 			if first < top {
-				return fmt.Errorf("block %s starts at row %d, inside the block before it, which ends at %d", m.BlockName(b), first, top)
+				return nil, fmt.Errorf("block %s starts at row %d, inside the block before it, which ends at %d", m.BlockName(b), first, top)
+			}
+			if first > top {
+				return nil, fmt.Errorf("rows %d to %d are in no block: block %s starts behind them", top, first, m.BlockName(b))
 			}
 			top = end
+			tops = append(tops, uint32(b))
 			around = append(around[:0], open{first, end, first, 0})
 			continue
 		}
@@ -232,24 +275,47 @@ func (m *Module) checkBlocks(n int) error {
 			around = around[:len(around)-1]
 		}
 		if len(around) == 0 {
-			return fmt.Errorf("block %s belongs to the loop at row %d, which is in no block before it", m.BlockName(b), parent-1)
+			return nil, fmt.Errorf("block %s belongs to the loop at row %d, which is in no block before it", m.BlockName(b), parent-1)
 		}
 		in := &around[len(around)-1]
 		follows := first == parent && first > in.next || first == in.next && parent == in.loop
 		if !follows || end > in.end || m.Instr.Flags.At(parent-1)&FlagLoop == 0 {
-			return fmt.Errorf("block %s (rows %d to %d) is not the body of a loop at row %d in the block around it, which ends at %d",
+			return nil, fmt.Errorf("block %s (rows %d to %d) is not the body of a loop at row %d in the block around it, which ends at %d",
 				m.BlockName(b), first, end, parent-1, in.end)
 		}
 		in.next, in.loop = end, parent
 		if len(around) == maxNesting {
-			return fmt.Errorf("block %s lies in %d loops, more than %d", m.BlockName(b), len(around), maxNesting)
+			return nil, fmt.Errorf("block %s lies in %d loops, more than %d", m.BlockName(b), len(around), maxNesting)
 		}
 		around = append(around, open{first, end, first, 0})
 	}
+	if top != n {
+		return nil, fmt.Errorf("rows %d to %d are in no block", top, n)
+	}
+	return tops, m.checkFunctions(blocks)
+}
+
+// checkFunctions reports whether the functions cover the blocks in order and
+// every block names the function that holds it.
+func (m *Module) checkFunctions(blocks int) error {
+	at := 0
 	for f := range m.Functions.Len() {
-		if lo, hi := m.Functions.FirstBlock.At(f), m.Functions.EndBlock.At(f); lo > hi || int(hi) > blocks {
+		lo, hi := int(m.Functions.FirstBlock.At(f)), int(m.Functions.EndBlock.At(f))
+		if lo > hi || hi > blocks {
 			return fmt.Errorf("function %s spans blocks %d to %d of %d", m.FunctionName(f), lo, hi, blocks)
 		}
+		if lo != at {
+			return fmt.Errorf("function %s starts at block %d, the function before it ends at %d", m.FunctionName(f), lo, at)
+		}
+		for b := lo; b < hi; b++ {
+			if of := int(m.Blocks.Function.At(b)); of != f {
+				return fmt.Errorf("block %s belongs to function %d and lies in function %d", m.BlockName(b), of, f)
+			}
+		}
+		at = hi
+	}
+	if at != blocks {
+		return fmt.Errorf("blocks %d to %d are in no function", at, blocks)
 	}
 	return nil
 }
@@ -280,23 +346,55 @@ func (m *Module) checkTables() error {
 			return fmt.Errorf("queue %s has engine %d of %d", m.Symbols.String(m.Queues.Name.At(q)), e, NumEngines)
 		}
 	}
+	for l, k := range m.Lanes.Kind.Slice() {
+		if k > LaneOperator {
+			return fmt.Errorf("lane %s has kind %d of %d", m.LaneName(uint16(l)), k, LaneOperator+1)
+		}
+	}
+	for i, o := range m.Syncs.Op.Slice() {
+		if o > SetTo {
+			return fmt.Errorf("semaphore operation %d has kind %d of %d", i, o, SetTo+1)
+		}
+	}
+	for i, q := range m.Packets.Queue.Slice() {
+		if int(q) > m.Queues.Len() {
+			return fmt.Errorf("packet %d is on queue %d of %d", i, q, m.Queues.Len())
+		}
+	}
+	for i, t := range m.Packets.Start.Slice() {
+		if t > math.MaxInt64-math.MaxUint32 {
+			return fmt.Errorf("packet %d starts at %d ns, beyond 2^63", i, t)
+		}
+	}
+	for i, t := range m.Windows.Start.Slice() {
+		if d := m.Windows.Dur.At(i); t > math.MaxInt64 || d > math.MaxInt64-t {
+			return fmt.Errorf("clock window %d starts at %d ns and takes %d ns, beyond 2^63", i, t, d)
+		}
+	}
+	for i, t := range m.SemUpdates.Time.Slice() {
+		if t > math.MaxInt64 {
+			return fmt.Errorf("semaphore change %d is at %d ns, beyond 2^63", i, t)
+		}
+	}
 	n := m.Instr.Len()
 	for e, k := range m.Edges.Other.Kind.Slice() {
 		from, to := m.Edges.Other.From.At(e), m.Edges.Other.To.At(e)
-		if k >= NumEdgeKinds || int(from) >= n || int(to) >= n {
+		if k >= NumEdgeKinds || m.Edges.Other.Scope.At(e) > ScopeLater || int(from) >= n || int(to) >= n {
 			return fmt.Errorf("edge %d outside the placement goes from row %d to %d of %d with kind %d", e, from, to, n, k)
 		}
 	}
 	return nil
 }
 
-// checkRagged tells whether the offsets of the tables that have some rows
-// for each instruction cover them.
+// checkRagged reports whether the offsets of the tables that have some rows
+// for each instruction ascend and cover them. A module without edges gets the
+// offsets of empty rows.
 func (m *Module) checkRagged(n int) error {
-	if off := m.Edges.Preds.Offsets(); len(off) > 0 || m.Edges.Preds.Len() > 0 {
-		if len(off) != n+1 || off[0] != 0 || int(off[n]) != m.Edges.Preds.Len() {
-			return fmt.Errorf("edges: offsets do not cover %d rows and %d edges", n, m.Edges.Preds.Len())
-		}
+	if len(m.Edges.Preds.Offsets()) == 0 && m.Edges.Preds.Len() == 0 {
+		m.Edges.Preds.SetEmpty(n)
+	}
+	if off := m.Edges.Preds.Offsets(); len(off) != n+1 || off[0] != 0 || int(off[n]) != m.Edges.Preds.Len() {
+		return fmt.Errorf("edges: offsets do not cover %d rows and %d edges", n, m.Edges.Preds.Len())
 	}
 	for _, t := range []struct {
 		name string
@@ -309,7 +407,7 @@ func (m *Module) checkRagged(n int) error {
 		if len(t.off) > n+1 || t.off[0] != 0 || int(t.off[len(t.off)-1]) > t.rows {
 			return fmt.Errorf("%s: offsets do not cover %d instructions and %d rows", t.name, n, t.rows)
 		}
-		for i := range t.off[1:] {
+		for i := range len(t.off) - 1 {
 			if t.off[i] > t.off[i+1] {
 				return fmt.Errorf("%s: those of instruction %s end before they start", t.name, m.InstrName(InstrID(i)))
 			}

@@ -3,6 +3,7 @@ package components
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,26 @@ func twoBlocks(n int) *Module {
 	m.Operands.Add(AccessPattern{Steps: []int64{1}, Counts: []uint64{2}})
 	m.Operands.EndRow()
 	return m
+}
+
+// A module without edges gets empty rows, so that systems can take the rows
+// of the edges without asking.
+func TestCheckGivesEmptyRows(t *testing.T) {
+	m := twoBlocks(8)
+	m.Edges.Preds.Reset()
+	if err := m.Check(); err != nil || len(m.Edges.Preds.Offsets()) != 17 {
+		t.Errorf("%d offsets, %v", len(m.Edges.Preds.Offsets()), err)
+	}
+}
+
+// The innermost block of every row, also where bodies of a loop follow one
+// another.
+func TestRegions(t *testing.T) {
+	m := twoBlocks(8)
+	want := []uint32{0, 0, 1, 1, 2, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3}
+	if got := m.regions(); !slices.Equal(got, want) {
+		t.Errorf("regions %v, want %v", got, want)
+	}
 }
 
 // Every way to break a module that a file could bring is refused with an
@@ -74,7 +95,19 @@ func TestCheckRefuses(t *testing.T) {
 		"operand pairs":    {func(m *Module) { m.Operands.NumDims.Set(0, 2) }, "operand 0 has dimensions 0 to 2 of 1"},
 		"operand location": {func(m *Module) { m.Operands.Where.Set(0, 1) }, "location 1 of 0"},
 		"operand offsets":  {func(m *Module) { m.Operands.Offsets.Set(1, 2) }, "operands: offsets"},
-		"other edge":       {func(m *Module) { m.Edges.Other.Add(0, 16, Flow, ScopeLater, 0) }, "row 0 to 16 of 16"},
+		"gap":              {func(m *Module) { m.Blocks.First.Set(3, 9); m.Edges.Preds.Reset() }, "rows 8 to 9 are in no block"},
+		"uncovered end":    {func(m *Module) { m.Blocks.End.Set(3, 15); m.Edges.Preds.Reset() }, "rows 15 to 16 are in no block"},
+		"no function":      {func(m *Module) { m.Functions.EndBlock.Set(0, 3) }, "blocks 3 to 4 are in no function"},
+		"no words":         {func(m *Module) { m.Edges.Preds.Columns()[1].Reset() }, "offsets do not cover"},
+		"element type":     {func(m *Module) { m.Instr.DType.Set(3, NumDTypes) }, "element type 20 of 20"},
+		"late start": {func(m *Module) {
+			m.Instr.MeasuredStart.Resize(16)[3] = 1<<63 - 1
+			m.Instr.MeasuredDur.Resize(16)[3] = 1
+		}, "I-3 starts at 9223372036854775807 ns and takes 1 ns, beyond 2^63"},
+		"lane kind":       {func(m *Module) { m.Lanes.Kind.Set(2, 9) }, "has kind 9"},
+		"semaphore":       {func(m *Module) { m.Syncs.Add(9, 'S', 0, 0, 0) }, "semaphore operation 0 has kind 9"},
+		"no empty symbol": {func(m *Module) { m.Symbols.Columns()[1].Reset() }, "the empty symbol is missing"},
+		"other edge":      {func(m *Module) { m.Edges.Other.Add(0, 16, Flow, ScopeLater, 0) }, "row 0 to 16 of 16"},
 	} {
 		m := twoBlocks(8)
 		c.change(m)

@@ -123,12 +123,27 @@ func (m *Module) regions() []uint32 {
 		return nil
 	}
 	region := make([]uint32, m.Instr.Len())
-	// Inner blocks come after the block around them, so later rows win.
-	for b := range m.Blocks.Len() {
-		for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
-			region[i] = uint32(b)
+	// Blocks are in program order and those of a loop follow the block around
+	// it: a stack of open blocks meets every row once, whatever the depth.
+	var open []uint32
+	at := uint32(0)
+	fill := func(to uint32) {
+		for len(open) > 0 && at < to {
+			b := open[len(open)-1]
+			for end := min(m.Blocks.End.At(int(b)), to); at < end; at++ {
+				region[at] = b
+			}
+			if at < to {
+				open = open[:len(open)-1]
+			}
 		}
+		at = max(at, to)
 	}
+	for b := range m.Blocks.Len() {
+		fill(m.Blocks.First.At(b))
+		open = append(open, uint32(b))
+	}
+	fill(uint32(len(region)))
 	return region
 }
 

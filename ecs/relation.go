@@ -59,6 +59,12 @@ func (r *Relation) Columns() []AnyColumn { return []AnyColumn{&r.offsets, &r.wor
 // Reset drops all rows and keeps the capacity.
 func (r *Relation) Reset() { r.offsets.Reset(); r.words.Reset() }
 
+// SetEmpty makes r a relation over rows rows without edges.
+func (r *Relation) SetEmpty(rows int) {
+	clear(r.offsets.Scratch(rows + 1))
+	r.words.Reset()
+}
+
 // Reserve makes room for rows and edges.
 func (r *Relation) Reserve(rows, edges int) { r.offsets.Reserve(rows + 1); r.words.Reserve(edges) }
 

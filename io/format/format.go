@@ -51,3 +51,21 @@ type Options struct {
 
 // SniffLen is how many bytes of the unwrapped input a sniffer sees.
 const SniffLen = 4096
+
+type reserveKey struct{}
+
+// WithReserve returns a context whose Reserve asks f: the bytes about to be
+// taken and what for.
+func WithReserve(ctx context.Context, f func(bytes uint64, work string) error) context.Context {
+	return context.WithValue(ctx, reserveKey{}, f)
+}
+
+// Reserve fails where bytes more for the given work would pass the memory
+// limit of ctx. Readers call it before they take memory for a size that the
+// input claims.
+func Reserve(ctx context.Context, bytes uint64, work string) error {
+	if f, ok := ctx.Value(reserveKey{}).(func(uint64, string) error); ok {
+		return f(bytes, work)
+	}
+	return nil
+}

@@ -1,6 +1,5 @@
 // Package psim reads and writes snapshots of modules (.psim): every column
-// of every table as it lies in memory, so that a file is mapped and used
-// where it is. docs/snapshot.md draws the bytes.
+// of every table as it lies in memory, so that reading is a copy. docs/snapshot.md draws the bytes.
 //
 // # Trust
 //
@@ -12,10 +11,9 @@
 // care by somebody who means harm has correct checksums too. There is
 // therefore no mark in the file that says "checked".
 //
-// # Mapping
+// # Memory
 //
-// The file is mapped privately and writable: a system that overwrites a
-// column gets its own copy of the pages and the file stays as it is. A file
-// that is cut short while it is mapped ends the process, as with every
-// mapped file; perfsim replaces files by renaming and never cuts them.
+// Wanted columns are read into memory of the process's own. They are not
+// mapped: a mapped page follows later changes of the file, which the check
+// has not seen, and ends the process where the file is cut.
 package psim

@@ -9,13 +9,11 @@ import (
 	"perfsim/io/format"
 )
 
-// Importer reads snapshots: mapped where the input is a plain file, from a
-// stream where it is compressed or a pipe.
+// Importer reads snapshots: the wanted columns side by side where the input is
+// a plain file, one after the other where it is compressed or a pipe.
 var Importer = format.Importer{Name: "psim", Title: "perfsim snapshot", Sniff: sniff, Module: load}
 
-// load is the importer: columns, their checksums, the module's check. The
-// mapping of a file lasts as long as the process, because a column does not
-// keep it alive; programs that open many use Open and Close.
+// load is the importer: columns, their checksums, the module's check.
 func load(ctx context.Context, src *format.Source, opt format.Options) (*components.Module, error) {
 	var s *Snapshot
 	var err error
@@ -27,9 +25,7 @@ func load(ctx context.Context, src *format.Source, opt format.Options) (*compone
 		return want
 	}
 	if src.Path != "" && src.Size >= 0 {
-		if s, err = Open(src.Path); err == nil {
-			err = s.populate(choose(s.head.format))
-		}
+		s, err = open(ctx, src.Path, opt.Jobs, choose)
 	} else {
 		s, err = read(src.Name, src, choose)
 	}

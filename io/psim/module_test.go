@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -108,7 +109,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Random column contents and sizes, through the mapped and the streamed path.
+// Random column contents and sizes, from a file and from a stream.
 func TestRoundTripRandom(t *testing.T) {
 	dir := t.TempDir()
 	proptest.Check(t, func(t *rapid.T) {
@@ -133,16 +134,15 @@ func TestRoundTripRandom(t *testing.T) {
 		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		mapped, err := Open(path)
+		opened, err := Open(context.Background(), path, 2, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer mapped.Close()
 		streamed, err := Read("stream", bytes.NewReader(b.Bytes()), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []*Snapshot{mapped, streamed} {
+		for _, s := range []*Snapshot{opened, streamed} {
 			if err := s.Verify(context.Background(), 1, nil, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -204,8 +204,8 @@ func TestTruncated(t *testing.T) {
 			if err := os.WriteFile(path, c, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Open(path); err == nil {
-				t.Fatalf("%d bytes of %d were mapped as whole", n, len(b))
+			if _, err := Open(context.Background(), path, 1, nil); err == nil {
+				t.Fatalf("%d bytes of %d were opened as whole", n, len(b))
 			}
 		}
 	}
@@ -298,30 +298,46 @@ func TestReadInPart(t *testing.T) {
 	}
 }
 
-// Writing into a column of a mapped file changes neither the file nor what
-// others read.
-func TestMappedColumnsAreOurOwn(t *testing.T) {
+// What is written to the file after it was read, or cut from it, does not
+// reach the module; what is written to the module does not reach the file.
+func TestColumnsAreOurOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.psim")
-	b := encode(t, sample(5000), 1)
-	if err := os.WriteFile(path, b, 0o444); err != nil {
+	want := sample(50_000)
+	b := encode(t, want, 1)
+	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(path)
+	s, err := Open(context.Background(), path, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
 	m, err := s.Module(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, damaged := range [][]byte{bytes.Repeat([]byte{0xff}, len(b)), nil} {
+		if err := os.WriteFile(path, damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		same(t, m, want)
+	}
 	clear(m.Instr.Elems.Slice())
-	after, err := os.ReadFile(path)
-	if err != nil {
+	if after, err := os.ReadFile(path); err != nil || len(after) > 0 {
+		t.Errorf("the file has %d bytes, %v", len(after), err)
+	}
+}
+
+// Memory for the columns is taken only where the limit of the context allows.
+func TestMemoryIsAskedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.psim")
+	if err := os.WriteFile(path, encode(t, sample(1000), 1), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(after, b) {
-		t.Error("the file changed")
+	full := errors.New("full")
+	asked := uint64(0)
+	ctx := format.WithReserve(context.Background(), func(n uint64, _ string) error { asked = n; return full })
+	if _, err := Open(ctx, path, 1, nil); !errors.Is(err, full) || asked < 20_000 {
+		t.Errorf("asked for %d bytes, error %v", asked, err)
 	}
 }
 

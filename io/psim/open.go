@@ -15,6 +15,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/format"
 )
 
 // Snapshot is an opened snapshot: its directory, and its columns as bytes.
@@ -26,8 +27,7 @@ type Snapshot struct {
 	cols         []Column
 	raw          [][]byte // by column; nil where it was not read
 	head         *header
-	whole        []byte // the file where it is mapped or in memory whole, else nil
-	close        func() error
+	whole        []byte // the file where it is in memory whole, else nil
 }
 
 var errBigEndian = errors.New("snapshots are little-endian and this machine is not")
@@ -37,10 +37,20 @@ func littleEndian() bool {
 	return *(*byte)(unsafe.Pointer(&x)) == 1
 }
 
-// Open maps the snapshot at path and reads its directory: milliseconds and a
-// few pages, whatever the size. The columns of modules made from it are
-// valid until Close.
-func Open(path string) (*Snapshot, error) {
+// Open reads the snapshot at path: its directory, then the columns that want
+// (nil for all) says yes to, on up to jobs goroutines.
+func Open(ctx context.Context, path string, jobs int, want func(column string) bool) (*Snapshot, error) {
+	return open(ctx, path, jobs, func(string) func(string) bool { return want })
+}
+
+// open is Open with the columns chosen when the format is known from which
+// the module was first read.
+//
+// The columns go to memory of the process's own and are not mapped. A mapped
+// page shows what another process writes to the file after the check, and is
+// a SIGBUS where the file was cut; the placement indexes by these columns
+// without bounds checks. Huge pages make up for the copy.
+func open(ctx context.Context, path string, jobs int, choose func(moduleFormat string) func(column string) bool) (*Snapshot, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -50,24 +60,66 @@ func Open(path string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := st.Size()
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: only a regular file can be mapped", path)
+		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
-	if size < preambleSize || size > math.MaxInt {
-		return nil, fmt.Errorf("%s: snapshot is cut short: %d bytes, the preamble alone has %d", path, size, preambleSize)
-	}
-	b, unmap, err := mapFile(f, size)
+	s, err := readFront(path, f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
-	s, err := parse(path, b)
-	if err != nil {
-		return nil, errors.Join(err, unmap())
+	if uint64(st.Size()) != s.pre.fileSize {
+		return nil, fmt.Errorf("%s: snapshot is cut short or has something behind it: %d bytes, not %d", path, st.Size(), s.pre.fileSize)
 	}
-	s.close = unmap
+	want := choose(s.head.format)
+	type piece struct {
+		col    int
+		lo, hi int64 // bytes of the column
+	}
+	var todo []piece
+	var total uint64
+	at := make([]uint64, len(s.cols))
+	for i, c := range s.cols {
+		if want != nil && !want(c.Name) {
+			continue
+		}
+		at[i] = total
+		total += align(uint64(c.Bytes), cacheLine)
+		for lo := int64(0); lo < c.Bytes; lo += readPiece {
+			todo = append(todo, piece{i, lo, min(lo+readPiece, c.Bytes)})
+		}
+	}
+	if err := format.Reserve(ctx, total, path); err != nil {
+		return nil, err
+	}
+	room := ecs.NewColumn[uint64]("snapshot")
+	room.Resize(int(total / 8))
+	b := room.Raw()
+	for _, p := range todo {
+		n := uint64(s.cols[p.col].Bytes)
+		s.raw[p.col] = b[at[p.col] : at[p.col]+n : at[p.col]+n]
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, jobs))
+	for _, p := range todo {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			c := &s.cols[p.col]
+			if n, err := f.ReadAt(s.raw[p.col][p.lo:p.hi], c.Offset+p.lo); err != nil && n < int(p.hi-p.lo) {
+				return readError(path, "column "+c.Name, s.raw[p.col][:p.lo], err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
+
+// readPiece is how many bytes of a column one goroutine reads at a time.
+const readPiece = 4 << 20
 
 // FromBytes reads the snapshot in b, which is used in place and must not
 // change.
@@ -113,8 +165,7 @@ func parseFront(name string, b []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &Snapshot{Name: name, Instructions: int64(min(p.rows, math.MaxInt64)), pre: p, cols: cols, raw: make([][]byte, len(cols)), head: h,
-		close: func() error { return nil }}, nil
+	return &Snapshot{Name: name, Instructions: int64(min(p.rows, math.MaxInt64)), pre: p, cols: cols, raw: make([][]byte, len(cols)), head: h}, nil
 }
 
 // Read reads a snapshot from a stream, keeping the columns that want (nil
@@ -127,24 +178,12 @@ func Read(name string, r io.Reader, want func(column string) bool) (*Snapshot, e
 // read is Read with the columns chosen when the format is known from which
 // the module was first read.
 func read(name string, r io.Reader, choose func(moduleFormat string) func(column string) bool) (*Snapshot, error) {
-	front := make([]byte, preambleSize)
-	if n, err := io.ReadFull(r, front); err != nil {
-		return nil, readError(name, "its preamble", front[:n], err)
-	}
-	p, err := readPreamble(front)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	dir, err := readGrowing(r, int64(p.dirSize))
-	if err != nil {
-		return nil, readError(name, "its directory", dir, err)
-	}
-	s, err := parseFront(name, append(front, dir...))
+	s, err := readFront(name, r)
 	if err != nil {
 		return nil, err
 	}
 	want := choose(s.head.format)
-	at := int64(preambleSize + p.dirSize)
+	at := int64(preambleSize + s.pre.dirSize)
 	for i, c := range s.cols {
 		if _, err := io.CopyN(io.Discard, r, c.Offset-at); err != nil {
 			return nil, readError(name, "column "+c.Name, nil, err)
@@ -160,15 +199,32 @@ func read(name string, r io.Reader, choose func(moduleFormat string) func(column
 			return nil, readError(name, "column "+c.Name, nil, err)
 		}
 	}
-	if _, err := io.CopyN(io.Discard, r, int64(p.fileSize)-at); err != nil {
+	if _, err := io.CopyN(io.Discard, r, int64(s.pre.fileSize)-at); err != nil {
 		return nil, readError(name, "its end", nil, err)
 	}
 	if n, err := io.CopyN(io.Discard, r, 1); n > 0 {
-		return nil, fmt.Errorf("%s: snapshot has something behind its %d bytes", name, p.fileSize)
+		return nil, fmt.Errorf("%s: snapshot has something behind its %d bytes", name, s.pre.fileSize)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
+}
+
+// readFront reads preamble and directory from a stream.
+func readFront(name string, r io.Reader) (*Snapshot, error) {
+	front := make([]byte, preambleSize)
+	if n, err := io.ReadFull(r, front); err != nil {
+		return nil, readError(name, "its preamble", front[:n], err)
+	}
+	p, err := readPreamble(front)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	dir, err := readGrowing(r, int64(p.dirSize))
+	if err != nil {
+		return nil, readError(name, "its directory", dir, err)
+	}
+	return parseFront(name, append(front, dir...))
 }
 
 func readError(name, where string, got []byte, err error) error {
@@ -202,14 +258,6 @@ func readGrowing(r io.Reader, n int64) ([]byte, error) {
 
 // Columns lists the columns of the file in their order.
 func (s *Snapshot) Columns() []Column { return s.cols }
-
-// Close unmaps the file. Modules made from the snapshot must not be used any
-// more.
-func (s *Snapshot) Close() error {
-	err := s.close()
-	s.close, s.raw, s.whole = func() error { return nil }, nil, nil
-	return err
-}
 
 // Verify checks the checksums of the columns that want (nil for all) says
 // yes to, in parallel, and names the first damage by column, byte and row.

@@ -78,10 +78,7 @@ func (b *bench) systems() error {
 			err := inOrder(
 				func() error {
 					return step("open snapshot", func() (err error) {
-						if s != nil {
-							s.Close()
-						}
-						s, err = psim.Open(path)
+						s, err = psim.Open(b.ctx, path, 1, nil)
 						return err
 					})
 				},
@@ -108,7 +105,6 @@ func (b *bench) systems() error {
 				func() error {
 					return step("index (on demand)", func() error { w.ByLane, w.ByOpcode, w.ByClass = nil, nil, nil; return index.Build(b.ctx, w) })
 				})
-			defer s.Close()
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/bench/self/gen"
+	"perfsim/io/format"
 	"perfsim/io/formats"
 )
 
@@ -55,7 +56,7 @@ engine. It is for trying perfsim at a size, not a model of any program.
 				}
 			}
 			// About 18 bytes of columns and 4 an edge, as much again while they grow.
-			if err := reserveMemory(c.Context(), uint64(opt.Instructions)*uint64(40+8*opt.FanIn), "making "+humanize.Comma(int64(opt.Instructions))+" instructions"); err != nil {
+			if err := format.Reserve(c.Context(), uint64(opt.Instructions)*uint64(40+8*opt.FanIn), "making "+humanize.Comma(int64(opt.Instructions))+" instructions"); err != nil {
 				return err
 			}
 			opt.Jobs = in.jobs

@@ -16,6 +16,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"perfsim/io/format"
 )
 
 // memoryLimit watches what the process takes and ends the work with a clear
@@ -32,8 +34,6 @@ type memoryLimit struct {
 type memoryError struct{ text string }
 
 func (e memoryError) Error() string { return e.text }
-
-type memoryKey struct{}
 
 // addMemoryLimit gives root the flag --memory-limit, which holds for all
 // commands. The function returned is called with what the command returned:
@@ -52,7 +52,7 @@ func addMemoryLimit(root *cobra.Command) func(error) error {
 		}
 		ctx, cancel := context.WithCancelCause(c.Context())
 		l.ctx, l.cancel, l.stop = ctx, cancel, make(chan struct{})
-		c.SetContext(context.WithValue(ctx, memoryKey{}, l))
+		c.SetContext(format.WithReserve(ctx, l.reserve))
 		debug.SetMemoryLimit(int64(min(l.bytes/10*9, math.MaxInt64)))
 		go l.watch(ctx, l.stop)
 		return nil
@@ -115,21 +115,16 @@ func (l *memoryLimit) name() string {
 	return humanize.IBytes(l.bytes) + ", nine tenths of what was available (--memory-limit sets another bound)"
 }
 
-// reserveMemory fails where work that takes bytes more would pass the limit
-// of ctx, before it is begun.
-func reserveMemory(ctx context.Context, bytes uint64, work string) error {
-	l, ok := ctx.Value(memoryKey{}).(*memoryLimit)
-	if !ok {
-		return nil
-	}
-	if used := memoryUsed(); used+bytes > l.bytes {
+// reserve fails where work that takes bytes more would pass the limit, before
+// it is begun.
+func (l *memoryLimit) reserve(bytes uint64, work string) error {
+	if used := memoryUsed(); used > l.bytes || bytes > l.bytes-used {
 		return memoryError{fmt.Sprintf("%s takes %s of memory beside the %s in use, more than %s", work, humanize.IBytes(bytes), humanize.IBytes(used), l.name())}
 	}
 	return nil
 }
 
-// memoryUsed is the memory of our own that the process holds, mapped files
-// left out: the system drops those when it needs the room.
+// memoryUsed is the anonymous memory that the process holds.
 func memoryUsed() uint64 {
 	if b, err := os.ReadFile("/proc/self/status"); err == nil {
 		if n, ok := kilobytes(b, "RssAnon:"); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
+	"perfsim/io/format"
 	"perfsim/systems"
 	"perfsim/systems/cost"
 	"perfsim/systems/emit"
@@ -131,7 +132,7 @@ func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes 
 		return nil, nil, err
 	}
 	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
-	if err := reserveMemory(ctx, uint64(m.Instr.Len())*24, "simulating "+countOf(m.Instr.Len(), "instruction")); err != nil {
+	if err := format.Reserve(ctx, uint64(m.Instr.Len())*24, "simulating "+countOf(m.Instr.Len(), "instruction")); err != nil {
 		return nil, nil, err
 	}
 	w.Log = log

@@ -158,6 +158,28 @@ func TestDocumentedSchema(t *testing.T) {
 	}
 }
 
+// A kernel's name is an opcode of the module and may have any length.
+func TestLongOpcodes(t *testing.T) {
+	for _, n := range []int{600, 636, 700, 5000, 70_000} {
+		for _, bare := range []bool{false, true} {
+			w := sample()
+			name := strings.Repeat("k", n)
+			w.Module.Instr.Opcode.Set(1, w.Module.Opcode(name))
+			if bare {
+				w.Module.Instr.Source.Drop()
+				for _, c := range w.Module.Operands.Columns() {
+					c.Drop()
+				}
+			}
+			text := write(t, w, components.RunA, false)
+			var events []map[string]any
+			if err := json.Unmarshal(text, &events); err != nil || !bytes.Contains(text, []byte(`"opcode":"`+name+`"`)) {
+				t.Errorf("%d letters, bare %v: %v", n, bare, err)
+			}
+		}
+	}
+}
+
 // In the style for viewers slices of one thread are disjoint: the first
 // TensorScalar ends for the lane when the second starts.
 func TestSlicesDoNotOverlap(t *testing.T) {

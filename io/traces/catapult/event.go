@@ -10,7 +10,9 @@ import (
 	"perfsim/io/format"
 )
 
-// Room that a record may write to, fragments copied whole included.
+// Bytes reserved for the parts of a record whose length does not depend on
+// text of the input, fragments copied whole included. Text of the input is
+// appended, and the reserve is renewed behind it.
 const (
 	eventRoom = 768 // without names, operands and dependencies
 	depRoom   = 160
@@ -135,13 +137,14 @@ func (t *tracer) event(b []byte, i uint32, start, end, dur uint64, last *middle)
 		n += len(birName)
 		n += copy(o[n:], o[nameAt:nameEnd])
 	}
+	// The names of opcodes come from the input: they have any length.
 	if t.bare {
-		n += copy(o[n:], t.text.bare[t.opcode[i]])
+		b = append(o[:n], t.text.bare[t.opcode[i]]...)
 	} else {
 		b = t.middle(o[:n], i, last)
-		b = slices.Grow(b, eventRoom+depRoom*len(row))
-		o, n = b[:cap(b)], len(b)
 	}
+	b = slices.Grow(b, eventRoom+depRoom*len(row))
+	o, n = b[:cap(b)], len(b)
 	if end-start != dur {
 		*(*[16]byte)(o[n:]) = shortLatency
 		n = putUint(o, n+len(latencyText), end-start)
