@@ -291,7 +291,7 @@ func (p *Path) holds(q uint32, cause components.Cause) uint64 {
 	case components.CauseRing:
 		return place.TransferIssue(p.b.m, &p.b.rules, q)
 	case components.CauseCoupling:
-		if p.b.banks[q] != 0 {
+		if p.b.m.Instr.Banks.At(int(q)) != 0 {
 			return p.b.duration(q)
 		}
 	}

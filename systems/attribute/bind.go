@@ -70,9 +70,7 @@ type binder struct {
 	gaps   []gap
 	others []components.Other
 
-	free  []hold // by lane
-	banks []hold // by core and bank: next dispatch of the last user
-	psum  []hold // by lane: end of the last writer of PSUM
+	slots []hold // by place.Slot
 	rings map[uint16][]hold
 	// ready is when the inputs of a collective were there, and what brought
 	// the last.
@@ -86,9 +84,7 @@ type binder struct {
 }
 
 func newBinder(b *block, a *components.Attribution) *binder {
-	lanes := b.m.Lanes.Len()
-	return &binder{block: b, a: a, free: make([]hold, lanes), psum: make([]hold, lanes), banks: make([]hold, bankSlots(b.m)),
-		rings: map[uint16][]hold{}, ready: map[uint32]hold{}}
+	return &binder{block: b, a: a, slots: make([]hold, b.slotsOf().Len()), rings: map[uint16][]hold{}, ready: map[uint32]hold{}}
 }
 
 // consider takes a constraint that lets go at time at. One that is later than
@@ -121,13 +117,12 @@ func (b *binder) walk(ctx context.Context) error {
 		}
 		start, end := b.spanOf(i)
 		b.start, b.best, b.cause = start, hold{by: components.NoInstr}, components.CauseStart
-		l := b.lane[i]
-		if b.flags[i]&components.FlagBarrier == 0 {
-			b.consider(b.free[l], components.CauseLane)
-		}
+		waits := b.uses.Waits(i)
+		b.resources(waits, components.CauseLane, components.CauseLane)
 		anti := b.dependencies(i)
-		if b.rulesApply(i) {
-			b.resources(i)
+		b.resources(waits, components.CauseBank, components.CauseBarrier)
+		if key, depth := b.rules.Ring(b.m, i); depth > 0 && len(b.rings[key]) >= depth {
+			b.consider(b.rings[key][0], components.CauseRing)
 		}
 		other := components.Other{Instr: components.InstrID(i), Pred: b.best.by, At: b.best.at}
 		b.consider(anti, components.CauseAnti)
@@ -149,40 +144,30 @@ func (b *binder) walk(ctx context.Context) error {
 // again sets the owners of what a body uses to its own instructions, those of
 // the iteration before the last.
 func (b *binder) again(r *components.Repeat) {
-	psum := map[uint16]components.InstrID{}
-	slots := map[uint32]components.InstrID{}
+	owners := map[place.Slot]components.InstrID{}
 	triggers := map[uint16][]components.InstrID{}
 	for i := r.First; i < r.End; i++ {
 		if b.loop(i) {
 			continue
 		}
-		if b.ringed(i) {
-			key, _ := place.RingOf(b.m, &b.rules, i)
+		if key, depth := b.rules.Ring(b.m, i); depth > 0 {
 			triggers[key] = append(triggers[key], components.InstrID(i))
 		}
-		mask := b.block.banks[i]
-		if mask == 0 || b.lat[i] == 0 {
-			continue
+		for _, t := range b.uses.Takes(i) {
+			owners[t.Slot] = components.InstrID(i)
 		}
-		for k := range banksPerCore {
-			if (mask>>k|mask>>(banksPerCore+k))&1 != 0 {
-				slots[uint32(bankSlot(b.lane[i], k))] = components.InstrID(i)
-			}
-		}
-		if mask>>banksPerCore != 0 {
-			psum[b.lane[i]] = components.InstrID(i)
+	}
+	hand := func(slot place.Slot, at uint64) {
+		if by, ok := owners[slot]; ok {
+			b.slots[slot] = hold{at, by}
 		}
 	}
 	for _, l := range r.Lanes {
-		b.free[l.Lane] = hold{l.Enter[b.run], components.InstrID(l.Last)}
-		if by, ok := psum[l.Lane]; ok {
-			b.psum[l.Lane] = hold{l.PSUM[b.run], by}
-		}
+		hand(b.slotsOf().Lane(l.Lane), l.Enter[b.run])
+		hand(b.slotsOf().PSUM(l.Lane), l.PSUM[b.run])
 	}
 	for _, s := range r.Banks {
-		if by, ok := slots[s.Slot]; ok {
-			b.banks[s.Slot] = hold{s.Enter[b.run], by}
-		}
+		hand(b.slotsOf().BankAt(int(s.Slot)), s.Enter[b.run])
 	}
 	for _, ring := range r.Rings {
 		by := triggers[ring.Key]
@@ -198,9 +183,13 @@ func (b *binder) again(r *components.Repeat) {
 	}
 }
 
-// rulesApply tells whether any rule beyond lanes and dependencies may hold i.
-func (b *binder) rulesApply(i uint32) bool {
-	return b.block.banks[i] != 0 || b.rules.Couplings || b.flags[i]&(components.FlagTrigger|components.FlagBarrier) != 0
+// resources considers the slots that i waits for by the causes from to to.
+func (b *binder) resources(waits []place.Wait, from, to components.Cause) {
+	for _, w := range waits {
+		if w.Cause >= from && w.Cause <= to {
+			b.consider(b.slots[w.Slot], w.Cause)
+		}
+	}
 }
 
 // dependencies considers the edges of i and returns the latest
@@ -236,89 +225,36 @@ func (b *binder) dependencies(i uint32) (anti hold) {
 	return anti
 }
 
-// ordered is when an ordered edge from p lets i start. Behind a collective
-// that may be when its inputs were there; then what brought them holds i.
+// ordered returns when an ordered edge from p lets i start. Behind a
+// collective that may be when its inputs had arrived; then what brought them
+// holds i.
 func (b *binder) ordered(i, p uint32) hold {
 	start, end := b.spanOf(p)
-	switch {
-	case b.flags[p]&components.FlagTrigger != 0 || b.shares(p) && !b.byInputs(i, p):
-		return hold{end, components.InstrID(p)}
-	case b.byInputs(i, p):
+	switch b.rules.Ordered(b.m, i, p) {
+	case place.AtInputs:
 		return b.ready[p]
+	case place.AtEnd:
+		return hold{end, components.InstrID(p)}
 	}
 	return hold{start + b.occupancy(p), components.InstrID(p)}
 }
 
-// byInputs tells whether an ordered edge from a collective p to i counts from
-// when the collective's inputs were there.
-func (b *block) byInputs(i, p uint32) bool { return b.rules.ByInputs(b.m, i, p) }
-
-// resources considers the PSUM banks, couplings, rings and barriers.
-func (b *binder) resources(i uint32) {
-	l := b.lane[i]
-	if mask := b.block.banks[i]; b.rules.Banks && mask>>banksPerCore != 0 {
-		for k := range banksPerCore {
-			if mask>>(banksPerCore+k)&1 != 0 {
-				b.consider(b.banks[bankSlot(l, k)], components.CauseBank)
-			}
-		}
-	}
-	first := core(l)
-	if b.rules.Couplings {
-		switch l - first {
-		case components.LaneDVE:
-			b.consider(b.free[first+components.LanePool], components.CauseCoupling)
-		case components.LanePool:
-			b.consider(b.free[first+components.LaneDVE], components.CauseCoupling)
-		case components.LaneActivation:
-			b.consider(b.psum[first+components.LaneDVE], components.CauseCoupling)
-			b.consider(b.psum[first+components.LanePool], components.CauseCoupling)
-		}
-	}
-	if b.ringed(i) {
-		key, depth := place.RingOf(b.m, &b.rules, i)
-		if q := b.rings[key]; depth > 0 && len(q) >= depth {
-			b.consider(q[0], components.CauseRing)
-		}
-	}
-	if b.flags[i]&components.FlagBarrier != 0 {
-		for _, e := range barrierLanes {
-			if int(first+e) < len(b.free) {
-				b.consider(b.free[first+e], components.CauseBarrier)
-			}
-		}
-	}
-}
-
-// ringed tells whether i takes an entry of a DMA ring.
-func (b *block) ringed(i uint32) bool {
-	return b.rules.Rings && b.flags[i]&components.FlagTrigger != 0 && !b.shares(i)
-}
-
-// take records what i holds from now on.
+// take records the slots and the ring entry that i holds from now on.
 func (b *binder) take(i uint32, start, end uint64) {
 	id := components.InstrID(i)
 	next := start + b.occupancy(i)
-	b.free[b.lane[i]] = hold{next, id}
-	if b.ringed(i) {
-		if key, depth := place.RingOf(b.m, &b.rules, i); depth > 0 {
-			q := b.rings[key]
-			if len(q) >= depth {
-				q = q[1:]
-			}
-			b.rings[key] = append(q, hold{start + place.TransferIssue(b.m, &b.rules, i), id})
+	if key, depth := b.rules.Ring(b.m, i); depth > 0 {
+		q := b.rings[key]
+		if len(q) >= depth {
+			q = q[1:]
 		}
+		b.rings[key] = append(q, hold{start + place.TransferIssue(b.m, &b.rules, i), id})
 	}
-	mask := b.block.banks[i]
-	if mask == 0 || b.lat[i] == 0 {
-		return
-	}
-	for k := range banksPerCore {
-		if (mask>>k|mask>>(banksPerCore+k))&1 != 0 {
-			b.banks[bankSlot(b.lane[i], k)] = hold{next, id}
+	for _, t := range b.uses.Takes(i) {
+		at := next
+		if t.AtEnd {
+			at = end
 		}
-	}
-	if mask>>banksPerCore != 0 {
-		b.psum[b.lane[i]] = hold{end, id}
+		b.slots[t.Slot] = hold{at, id}
 	}
 }

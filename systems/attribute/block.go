@@ -10,6 +10,7 @@ type block struct {
 	w     *components.World
 	m     *components.Module
 	rules place.Rules
+	uses  *place.Resources
 	run   components.Run
 	row   int // of the block table
 	first uint32
@@ -25,7 +26,6 @@ type block struct {
 	lat    []uint32
 	lane   []uint16
 	flags  []components.Flags
-	banks  []uint16
 }
 
 func newBlock(w *components.World, rules place.Rules, run components.Run, row int) *block {
@@ -34,8 +34,9 @@ func newBlock(w *components.World, rules place.Rules, run components.Run, row in
 	b := &block{
 		w: w, m: m, rules: rules, run: run, row: row, first: m.Blocks.First.At(row), end: m.Blocks.End.At(row), span: w.Blocks[row].LatencyTrips[run],
 		arrive: w.Events.Arrive.Slice(), dur: w.Events.Dur.Slice(), issue: in.Issue.Slice(), lat: in.Latency.Slice(),
-		lane: in.Lane.Slice(), flags: in.Flags.Slice(), banks: in.Banks.Slice(),
+		lane: in.Lane.Slice(), flags: in.Flags.Slice(),
 	}
+	b.uses = b.rules.Resources(m)
 	for n := row + 1; n < m.Blocks.Len() && m.Blocks.Parent.At(n) != 0; n++ {
 		if r := w.Blocks[n].Repeat; r != nil {
 			b.repeats = append(b.repeats, r)
@@ -85,19 +86,5 @@ func (b *block) preds(i uint32) []uint32 { return b.m.Edges.Preds.Row(int(i)) }
 // loop tells whether row i is a loop, which has no event.
 func (b *block) loop(i uint32) bool { return b.flags[i]&components.FlagLoop != 0 }
 
-// barrierLanes are the lanes that a barrier waits for.
-var barrierLanes = [...]uint16{components.LaneActivation, components.LaneDVE, components.LanePE, components.LanePool, components.LaneSP}
-
-// banksPerCore is the number of PSUM banks the rules know.
-const banksPerCore = 8
-
-// core returns the first lane of the core of lane l.
-func core(l uint16) uint16 { return l / components.LanesPerCore * components.LanesPerCore }
-
-// bankSlots returns how many banks all cores of the module have.
-func bankSlots(m *components.Module) int {
-	return (m.Lanes.Len()/components.LanesPerCore + 1) * banksPerCore
-}
-
-// bankSlot returns the slot of bank k of the core of lane l.
-func bankSlot(l uint16, k int) int { return int(l/components.LanesPerCore)*banksPerCore + k }
+// slotsOf returns the numbering of the module's slots.
+func (b *block) slotsOf() place.Slots { return place.Slots(b.m.Lanes.Len()) }

@@ -51,9 +51,7 @@ type slacker struct {
 	a    *components.Attribution
 	late []uint64 // latest start; turned into slack as the walk passes
 
-	free  []uint64
-	banks []uint64
-	psum  []uint64
+	slots []uint64 // by place.Slot
 	rings map[uint16][]uint64
 	// ready is the latest time at which the inputs of a collective are needed
 	// by ordered edges.
@@ -61,8 +59,7 @@ type slacker struct {
 }
 
 func newSlacker(b *block, a *components.Attribution, late []uint64) *slacker {
-	s := &slacker{block: b, a: a, late: late, free: nevers(b.m.Lanes.Len()), banks: nevers(bankSlots(b.m)), psum: nevers(b.m.Lanes.Len()),
-		rings: map[uint16][]uint64{}, ready: map[uint32]uint64{}}
+	s := &slacker{block: b, a: a, late: late, slots: nevers(b.slotsOf().Len()), rings: map[uint16][]uint64{}, ready: map[uint32]uint64{}}
 	for i := b.first; i < b.end; i++ {
 		late[i] = never
 	}
@@ -126,15 +123,17 @@ func (s *slacker) outward(i uint32) {
 		for _, l := range r.Lanes {
 			most = max(most, l.Shift[s.run])
 			if l.First == i {
-				s.free[l.Lane] = less(s.free[l.Lane], l.Shift[s.run])
-				s.psum[l.Lane] = less(s.psum[l.Lane], l.Shift[s.run])
+				for _, slot := range [...]place.Slot{s.slotsOf().Lane(l.Lane), s.slotsOf().PSUM(l.Lane)} {
+					s.slots[slot] = less(s.slots[slot], l.Shift[s.run])
+				}
 			}
 		}
 		if r.First != i {
 			continue
 		}
 		for _, b := range r.Banks {
-			s.banks[b.Slot] = less(s.banks[b.Slot], most)
+			slot := s.slotsOf().BankAt(int(b.Slot))
+			s.slots[slot] = less(s.slots[slot], most)
 		}
 		for _, q := range r.Rings {
 			for k := range s.rings[q.Key] {
@@ -190,35 +189,23 @@ func (s *slacker) result(p uint32) uint64 {
 // released bounds the latest start of i by those that wait for what it holds,
 // and forgets them: an earlier owner does not hold them.
 func (s *slacker) released(i uint32, late, dur uint64) uint64 {
-	l := s.lane[i]
 	occ := s.occupancy(i)
-	late = min(late, less(s.free[l], occ))
-	s.free[l] = never
-	if s.ringed(i) {
-		if key, depth := place.RingOf(s.m, &s.rules, i); depth > 0 {
-			q := s.rings[key]
-			if len(q) >= depth {
-				late = min(late, less(q[0], place.TransferIssue(s.m, &s.rules, i)))
-				q = q[1:]
-			}
-			start, _ := s.spanOf(i)
-			s.rings[key] = append(q, max(late, start))
+	for _, t := range s.uses.Takes(i) {
+		held := occ
+		if t.AtEnd {
+			held = dur
 		}
+		late = min(late, less(s.slots[t.Slot], held))
+		s.slots[t.Slot] = never
 	}
-	mask := s.block.banks[i]
-	if mask == 0 || s.lat[i] == 0 {
-		return late
-	}
-	for k := range banksPerCore {
-		if (mask>>k|mask>>(banksPerCore+k))&1 != 0 {
-			at := bankSlot(l, k)
-			late = min(late, less(s.banks[at], occ))
-			s.banks[at] = never
+	if key, depth := s.rules.Ring(s.m, i); depth > 0 {
+		q := s.rings[key]
+		if len(q) >= depth {
+			late = min(late, less(q[0], place.TransferIssue(s.m, &s.rules, i)))
+			q = q[1:]
 		}
-	}
-	if mask>>banksPerCore != 0 {
-		late = min(late, less(s.psum[l], dur))
-		s.psum[l] = never
+		start, _ := s.spanOf(i)
+		s.rings[key] = append(q, max(late, start))
 	}
 	return late
 }
@@ -249,48 +236,20 @@ func (s *slacker) needs(i uint32, late uint64) {
 			s.need(i, uint32(p), late, start-min(start, before))
 		}
 	}
-	l := s.lane[i]
-	first := core(l)
-	if s.flags[i]&components.FlagBarrier == 0 {
-		s.free[l] = min(s.free[l], late)
-	} else {
-		for _, e := range barrierLanes {
-			if int(first+e) < len(s.free) {
-				s.free[first+e] = min(s.free[first+e], late)
-			}
-		}
-	}
-	if mask := s.block.banks[i]; s.rules.Banks && mask>>banksPerCore != 0 {
-		for k := range banksPerCore {
-			if mask>>(banksPerCore+k)&1 != 0 {
-				at := bankSlot(l, k)
-				s.banks[at] = min(s.banks[at], late)
-			}
-		}
-	}
-	if !s.rules.Couplings {
-		return
-	}
-	switch l - first {
-	case components.LaneDVE:
-		s.free[first+components.LanePool] = min(s.free[first+components.LanePool], late)
-	case components.LanePool:
-		s.free[first+components.LaneDVE] = min(s.free[first+components.LaneDVE], late)
-	case components.LaneActivation:
-		s.psum[first+components.LaneDVE] = min(s.psum[first+components.LaneDVE], late)
-		s.psum[first+components.LanePool] = min(s.psum[first+components.LanePool], late)
+	for _, w := range s.uses.Waits(i) {
+		s.slots[w.Slot] = min(s.slots[w.Slot], late)
 	}
 }
 
 // needOrdered records that i waits for p in order: for when p leaves its
 // lane, or behind a collective for when its inputs are there.
 func (s *slacker) needOrdered(i, p uint32, late uint64) {
-	switch {
-	case s.byInputs(i, p):
+	switch s.rules.Ordered(s.m, i, p) {
+	case place.AtInputs:
 		if r, ok := s.ready[p]; !ok || late < r {
 			s.ready[p] = late
 		}
-	case s.flags[p]&components.FlagTrigger != 0 || s.shares(p):
+	case place.AtEnd:
 		s.need(i, p, late, s.duration(p))
 	default:
 		s.need(i, p, late, s.occupancy(p))

@@ -101,12 +101,10 @@ func (k *kernel) use(b int) *use {
 			u.lanes = append(u.lanes, laneUse{l, i, i})
 		}
 		u.streams = u.streams || k.rules.Shared(k.m, i)
-		if f&components.FlagTrigger != 0 && k.rules.Rings {
-			if key, depth := RingOf(k.m, &k.rules, i); depth > 0 && !slices.Contains(u.rings, key) {
-				u.rings = append(u.rings, key)
-				u.depths = append(u.depths, min(depth, ringLook))
-				u.size += min(depth, ringLook)
-			}
+		if key, depth := k.rules.Ring(k.m, i); depth > 0 && !slices.Contains(u.rings, key) {
+			u.rings = append(u.rings, key)
+			u.depths = append(u.depths, min(depth, ringLook))
+			u.size += min(depth, ringLook)
 		}
 	}
 	u.pushes = make([]int, len(u.rings))
@@ -115,8 +113,8 @@ func (k *kernel) use(b int) *use {
 		for _, l := range u.lanes {
 			if c := l.lane / components.LanesPerCore; !slices.Contains(seen, c) {
 				seen = append(seen, c)
-				for n := range numBanks {
-					u.slots = append(u.slots, int(c)*numBanks+n)
+				for n := range NumBanks {
+					u.slots = append(u.slots, int(c)*NumBanks+n)
 				}
 			}
 		}

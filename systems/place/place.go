@@ -14,7 +14,6 @@ package place
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 	"unsafe"
@@ -22,78 +21,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
-	"perfsim/components/machine"
 	"perfsim/ecs"
-	"perfsim/systems/cost"
 )
-
-// Rules are what a model's placement does beyond lanes and dependencies.
-type Rules struct {
-	// Banks serialises writers of a PSUM bank behind its last user.
-	Banks bool
-	// Couplings are those of NeuronCore-v2: DVE and Pool exclude one another,
-	// Activation waits for PSUM writers on both (spec §4.6).
-	Couplings bool
-	// Rings bounds DMA queues by their depth.
-	Rings bool
-	// Shares is the bandwidth share of each collective stream.
-	Shares []float64
-	// Reflow stretches a collective that overlaps others (see collective.go).
-	Reflow bool
-	// Inputs has an ordered edge from a collective to another or to Pool count
-	// from when the first one's inputs were there (spec §4.5).
-	Inputs bool
-	// DMA has the constants of triggered transfers.
-	DMA machine.DMACost
-	// OverlapDMA is the overlap window of a transfer in ns.
-	OverlapDMA uint32
-	// Queues are the queue classes of the documented simulator.
-	Queues []machine.Queue
-}
-
-// ReplayDocumented is the rule set for replaying a trace of the documented
-// simulator.
-const ReplayDocumented = "replay-documented"
-
-// RulesOf returns the rules of a model on a machine.
-func RulesOf(model string, mach *machine.Machine) Rules {
-	r := &mach.Reference
-	switch model {
-	case "reference":
-	case ReplayDocumented:
-		// The durations of collectives have their shares in them. Queues are not
-		// in a trace.
-		return Rules{Banks: true, Couplings: r.Couplings, Inputs: true}
-	default:
-		return Rules{}
-	}
-	return Rules{Banks: true, Couplings: r.Couplings, Inputs: true, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
-		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
-}
-
-// Shared tells whether instruction i is a collective whose duration follows
-// from its share of a bandwidth.
-func (r *Rules) Shared(m *components.Module, i uint32) bool {
-	return r.Shares != nil && m.Instr.Flags.At(int(i))&(components.FlagCollective|components.FlagLocal) == components.FlagCollective
-}
-
-// ByInputs tells whether an ordered edge from producer p to i counts from when
-// the inputs of p were there. The engine that spec §4.5 asks for is taken as
-// that of the timeline, as in §4.6.
-func (r *Rules) ByInputs(m *components.Module, i, p uint32) bool {
-	in := &m.Instr
-	return r.Inputs && in.Flags.At(int(p))&components.FlagCollective != 0 &&
-		(in.Flags.At(int(i))&components.FlagCollective != 0 || in.Lane.At(int(i))%components.LanesPerCore == components.LanePool)
-}
-
-// RulesFor returns the rules by which Run places the world.
-func RulesFor(w *components.World) Rules {
-	model := w.Config.Model
-	if model == cost.Replay && w.Module.Attribute(cost.DocumentedTrace) != "" {
-		model = ReplayDocumented
-	}
-	return RulesOf(model, w.Machine)
-}
 
 // Run places all top-level blocks of the world, in parallel, and fills
 // Events and Blocks.
@@ -180,13 +109,15 @@ type kernel struct {
 	m     *components.Module
 	rules Rules
 
-	free []pair // per lane: next dispatch
-	last pair   // largest end so far
+	times []pair // of the slots of lanes and of their PSUM writes
+	free  []pair // of the slots of lanes: next dispatch
+	last  pair   // largest end so far
 	// loop is not nil where bodies are placed as often as they run.
 	loop *looper
 
-	banks     []pair // per core and bank: next dispatch of the last user
-	psumWrite []pair // per lane: end of the last PSUM writer
+	banks     []pair // of the slots of PSUM banks
+	psumWrite []pair // of the slots of PSUM writes
+	resources *Resources
 	rings     map[uint16]*ring
 	coll      *collectives
 	inputs    map[uint32]pair // by collective: when its inputs were there
@@ -200,8 +131,6 @@ type kernel struct {
 	couple   [][2]uint32 // by lane, nil where engines are not coupled
 }
 
-const numBanks = 8
-
 // bankFirst is how many times lie before those of banks, for the assembly: it
 // has rows without a bank use the first and wait for the second, which stays
 // zero.
@@ -210,18 +139,18 @@ const bankFirst = 2
 func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool) *kernel {
 	lanes := w.Module.Lanes.Len()
 	k := &kernel{w: w, m: w.Module, rules: rules}
+	k.resources = k.rules.Resources(w.Module)
 	// Behind the two times of every lane one that stays zero, and a place that
 	// nobody reads: the assembly needs no branch then.
-	times := make([]pair, 2*lanes+2)
-	k.free, k.psumWrite = times[:lanes], times[lanes:2*lanes]
-	cores := lanes/components.LanesPerCore + 1
-	k.allBanks = make([]pair, bankFirst+cores*numBanks)
+	k.times = make([]pair, 2*lanes+2)
+	k.free, k.psumWrite = k.times[:lanes], k.times[lanes:2*lanes]
+	k.allBanks = make([]pair, bankFirst+Slots(lanes).Banks())
 	k.banks = k.allBanks[bankFirst:]
 	if fast != nil && (rules.Banks || !rules.Couplings) && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
 		k.arrive, k.blk = arrive, fast
 		k.bankOf = make([]uint32, lanes)
 		for l := range k.bankOf {
-			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * pairSize
+			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*NumBanks) * pairSize
 		}
 		if rules.Couplings {
 			k.couple = couples(lanes)
@@ -232,26 +161,16 @@ func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool)
 
 const pairSize = uint32(unsafe.Sizeof(pair{}))
 
-// couples is coupled by lane: where the times are that a lane waits for, in
-// bytes from free on.
+// couples returns, by lane, the slots that the coupling rule has it wait for,
+// in bytes from free on, for the assembly.
 func couples(lanes int) [][2]uint32 {
-	at := func(n int) uint32 { return uint32(n) * pairSize }
-	psumWrite, none := at(lanes), at(2*lanes)
-	out := make([][2]uint32, lanes)
+	none := uint32(2*lanes) * pairSize // stays zero
+	rules, out := Rules{Couplings: true}, make([][2]uint32, lanes)
 	for l := range out {
-		core := l - l%components.LanesPerCore
-		dve, pool := at(core+int(components.LaneDVE)), at(core+int(components.LanePool))
 		out[l] = [2]uint32{none, none}
-		if core+components.LanesPerCore > lanes {
-			continue // no core
-		}
-		switch uint16(l - core) {
-		case components.LaneDVE:
-			out[l][0] = pool
-		case components.LanePool:
-			out[l][0] = dve
-		case components.LaneActivation:
-			out[l] = [2]uint32{psumWrite + dve, psumWrite + pool}
+		s := site{slots: Slots(lanes), lane: uint16(l), first: coreOf(uint16(l))}
+		for n, w := range waitCoupled(&rules, &s, nil) {
+			out[l][n] = uint32(w.Slot) * pairSize
 		}
 	}
 	return out
@@ -422,13 +341,9 @@ func (k *kernel) rows(lo, hi uint32) error {
 		l := lane[r]
 		f := &k.free[l]
 		a, b = max(a, f[0]), max(b, f[1])
-		mask := banks[r]
-		if useBanks && mask != 0 && k.rules.Banks {
-			t := k.banksFree(l, mask)
-			a, b = max(a, t[0]), max(b, t[1])
-		}
-		if couplings {
-			t := k.coupled(l)
+		more := couplings || useBanks && banks[r] != 0
+		if more {
+			t := k.engineFree(i)
 			a, b = max(a, t[0]), max(b, t[1])
 		}
 		is, lat := uint64(issue[r]), uint64(latency[r])
@@ -439,8 +354,8 @@ func (k *kernel) rows(lo, hi uint32) error {
 			dur[r] = [2]uint32{latency[r], latency[r]}
 		}
 		lastA, lastB = max(lastA, a+lat), max(lastB, b+lat)
-		if useBanks && mask != 0 && lat > 0 {
-			k.useBanks(l, mask, pair{a + is, b + is}, pair{a + lat, b + lat})
+		if more {
+			k.take(i, pair{a + is, b + is}, pair{a + lat, b + lat})
 		}
 	}
 	k.last = pair{lastA, lastB}
@@ -469,86 +384,50 @@ func notAnti(class uint32) uint64 { return uint64((class+1)>>2) - 1 }
 // The class of anti-dependencies is the last of four, as notAnti has it.
 const _ = -uint(components.ClassAnti ^ 3)
 
-// ordered is when an ordered edge from i to its producer p lets i start: the
-// producer's next dispatch, or when its inputs were there (spec §4.5).
+// ordered returns when an ordered edge from producer p lets i start.
 func (k *kernel) ordered(i, p uint32) pair {
 	in := &k.m.Instr
 	a := k.w.Events.Arrive.At(int(p))
-	switch {
-	case in.Flags.At(int(p))&components.FlagTrigger != 0:
-		lat := uint64(in.Latency.At(int(p)))
-		return pair{a[0] + lat, a[1] + lat}
-	case k.rules.ByInputs(k.m, i, p):
+	switch k.rules.Ordered(k.m, i, p) {
+	case AtInputs:
 		return k.inputs[p] // never after its start
-	case k.rules.Shared(k.m, p):
-		return a // its next dispatch is its end
+	case AtEnd:
+		if in.Flags.At(int(p))&components.FlagTrigger != 0 { // its arrival is its start
+			lat := uint64(in.Latency.At(int(p)))
+			return pair{a[0] + lat, a[1] + lat}
+		}
+		return a
 	}
-	// The lane is left (latency - issue) before the end.
 	early := uint64(in.Latency.At(int(p)) - in.Issue.At(int(p)))
 	return pair{a[0] - early, a[1] - early}
 }
 
-// coreOf returns the first lane of the core that lane l belongs to.
-func coreOf(l uint16) uint16 { return l / components.LanesPerCore * components.LanesPerCore }
+// at returns the times at which a slot is free.
+func (k *kernel) at(s Slot) *pair {
+	if banks := 2 * len(k.free); int(s) >= banks {
+		return &k.banks[int(s)-banks]
+	}
+	return &k.times[s]
+}
 
-// banksFree is when all banks that mask writes are free.
-func (k *kernel) banksFree(l uint16, mask uint16) pair {
+// engineFree returns when all slots for which row i waits are free.
+func (k *kernel) engineFree(i uint32) pair {
 	var t pair
-	at := int(l/components.LanesPerCore) * numBanks
-	for w := uint(mask >> 8); w != 0; w &= w - 1 {
-		t = maxPair(t, k.banks[at+bits.TrailingZeros(w)])
+	for _, w := range k.resources.Waits(i) {
+		t = maxPair(t, *k.at(w.Slot))
 	}
 	return t
 }
 
-// useBanks records the banks an instruction read or wrote.
-func (k *kernel) useBanks(l uint16, mask uint16, next, end pair) {
-	at := int(l/components.LanesPerCore) * numBanks
-	for u := uint(mask|mask>>8) & 0xff; u != 0; u &= u - 1 {
-		k.banks[at+bits.TrailingZeros(u)] = next
-	}
-	if mask>>8 != 0 {
-		k.psumWrite[l] = end
-	}
-}
-
-// coupled is the bound of the engine couplings of NeuronCore-v2.
-func (k *kernel) coupled(l uint16) pair {
-	core := coreOf(l)
-	switch l - core {
-	case components.LaneDVE:
-		return k.free[core+components.LanePool]
-	case components.LanePool:
-		return k.free[core+components.LaneDVE]
-	case components.LaneActivation:
-		return maxPair(k.psumWrite[core+components.LaneDVE], k.psumWrite[core+components.LanePool])
-	}
-	return pair{}
-}
-
-// engineFree is when the lane of row i, the PSUM banks it writes and the
-// engines coupled to its own let it start (spec §4.6).
-func (k *kernel) engineFree(i uint32) pair {
-	in := &k.m.Instr
-	l, mask := in.Lane.At(int(i)), in.Banks.At(int(i))
-	var t pair
-	if in.Flags.At(int(i))&components.FlagBarrier == 0 {
-		t = k.free[l]
-	} else { // which waits for the five data-path lanes, not for its own
-		core := coreOf(l)
-		for _, e := range []uint16{components.LaneActivation, components.LaneDVE, components.LanePE, components.LanePool, components.LaneSP} {
-			if int(core+e) < len(k.free) {
-				t = maxPair(t, k.free[core+e])
-			}
+// take records when the slots that row i takes are free again.
+func (k *kernel) take(i uint32, next, end pair) {
+	for _, t := range k.resources.Takes(i) {
+		if t.AtEnd {
+			*k.at(t.Slot) = end
+		} else {
+			*k.at(t.Slot) = next
 		}
 	}
-	if k.rules.Banks && mask != 0 {
-		t = maxPair(t, k.banksFree(l, mask))
-	}
-	if k.rules.Couplings {
-		t = maxPair(t, k.coupled(l))
-	}
-	return t
 }
 
 // special places triggers, collectives and barriers, and passes loops over.
@@ -560,7 +439,7 @@ func (k *kernel) special(i uint32, ready pair) error {
 		return nil
 	}
 	is, lat := uint64(in.Issue.At(int(i))), uint64(in.Latency.At(int(i)))
-	start, mask := maxPair(ready, k.engineFree(i)), in.Banks.At(int(i))
+	start := maxPair(ready, k.engineFree(i))
 	if k.rules.Inputs && flags&components.FlagCollective != 0 {
 		if k.inputs == nil {
 			k.inputs = map[uint32]pair{}
@@ -586,7 +465,7 @@ func (k *kernel) special(i uint32, ready pair) error {
 	for x := range start {
 		next[x], end[x] = start[x]+issues[x], start[x]+durs[x]
 	}
-	k.free[l] = next
+	k.take(i, next, end)
 	if flags&components.FlagTrigger != 0 {
 		k.w.Events.Arrive.Set(int(i), start)
 	} else {
@@ -603,9 +482,6 @@ func (k *kernel) special(i uint32, ready pair) error {
 		k.w.Events.Dur.Set(int(i), d)
 	}
 	k.last = maxPair(k.last, end)
-	if mask != 0 && lat > 0 {
-		k.useBanks(l, mask, next, end)
-	}
 	return nil
 }
 

@@ -8,8 +8,7 @@ import (
 )
 
 // ring is one DMA queue of bounded depth: a trigger that finds it full waits
-// until the oldest transfer in flight has reached its next dispatch (spec
-// §4.10). Depth 0 is unbounded.
+// until the oldest transfer in flight has reached its next dispatch. Depth 0 is unbounded.
 type ring struct {
 	depth  int
 	flying [2][]uint64 // next dispatch of the transfers in flight, by run
@@ -33,10 +32,10 @@ func (r *ring) push(start pair, issue uint64) pair {
 	return start
 }
 
-// RingOf returns the queue of trigger i as a key of its own and the depth of
+// ringOf returns the queue of trigger i as a key of its own and the depth of
 // its ring: the instruction's own queue where it names one with a depth, else
 // the queue class of the documented simulator. Depth 0 is unbounded.
-func RingOf(m *components.Module, r *Rules, i uint32) (key uint16, depth int) {
+func ringOf(m *components.Module, r *Rules, i uint32) (key uint16, depth int) {
 	in := &m.Instr
 	core := in.Lane.At(int(i)) / components.LanesPerCore
 	if q := in.Queue.Get(int(i)); q > 0 && m.Queues.Depth.At(int(q-1)) > 0 {
@@ -51,7 +50,7 @@ func RingOf(m *components.Module, r *Rules, i uint32) (key uint16, depth int) {
 
 // ring returns the queue of trigger i.
 func (k *kernel) ring(i uint32) *ring {
-	key, depth := RingOf(k.m, &k.rules, i)
+	key, depth := ringOf(k.m, &k.rules, i)
 	if k.rings == nil {
 		k.rings = map[uint16]*ring{}
 	}

@@ -1,0 +1,360 @@
+package place
+
+import (
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/systems/cost"
+)
+
+// This file is the home of the placement rules. Placement (place.go), the
+// attribution of causes and slack (package attribute), explain and what-if
+// read them here. Two loops repeat a part of them for speed, and tests hold
+// both equal to it: rows in place.go (lane and edges) and the assembly of
+// walk_amd64.s (lane, edges, banks and couplings).
+//
+// A rule that makes an instruction wait for a shared resource is a row of
+// Table with two functions: the slots for which an instruction waits, and the
+// slots that it takes. A slot is free again when the last instruction that
+// took it leaves its lane or ends.
+
+// Rule describes one placement rule.
+type Rule struct {
+	Cause components.Cause // the cause of an instruction that the rule holds
+	Doc   string           // the rule, in one sentence
+	// Params are the parameters of the machine description that it reads,
+	// under their what-if names.
+	Params []string
+	// Off is the what-if change that removes the rule; "" where none does.
+	Off string
+	// Name and Switch are those of a rule that a what-if turns on and off.
+	Name   string
+	Switch func(*Rules) *bool
+
+	waits func(r *Rules, s *site, dst []Wait) []Wait
+	takes func(r *Rules, s *site, dst []Take) []Take
+}
+
+// Table lists all rules, in the order in which equal bounds are named as the
+// cause: the first wins.
+func Table() []Rule { return table[:] }
+
+var table = [...]Rule{
+	{Cause: components.CauseLane, Doc: "An engine takes its instructions in program order: the next one starts when the one before it has left the lane, an issue interval after its start.",
+		Params: []string{"issue.*"}, waits: waitLane, takes: takeLane},
+	{Cause: components.CauseFlow, Doc: "A reader starts when the result of the writer has arrived: at its end, for a DMA trigger at its start.",
+		Params: []string{"latency.*"}, Off: "drop=flow"},
+	{Cause: components.CauseOutput, Doc: "A second writer starts when the result of the first has arrived.",
+		Params: []string{"latency.*"}, Off: "drop=output"},
+	{Cause: components.CauseOrdered, Doc: "An ordered instruction starts when the one before it has left its lane; after a DMA trigger when the transfer has ended; after a collective, where it is itself a collective or runs on Pool, when that collective's inputs had arrived.",
+		Params: []string{"issue.*"}, Off: "drop=ordered"},
+	{Cause: components.CauseBank, Doc: "An instruction that writes a PSUM bank starts when the last user of the bank has left its lane.",
+		Name: "banks", Switch: func(r *Rules) *bool { return &r.Banks }, Off: "rule.banks=off", waits: waitBanks, takes: takeBanks},
+	{Cause: components.CauseCoupling, Doc: "DVE and Pool share a port: neither starts before the other has left its lane. Activation starts when the PSUM writes of both have ended.",
+		Name: "couplings", Switch: func(r *Rules) *bool { return &r.Couplings }, Off: "rule.couplings=off", waits: waitCoupled, takes: takePSUM},
+	{Cause: components.CauseRing, Doc: "A DMA trigger on a full ring starts when the oldest transfer in flight has left its queue.",
+		Params: []string{"queue.*"}, Name: "rings", Switch: func(r *Rules) *bool { return &r.Rings }, Off: "rule.rings=off"},
+	{Cause: components.CauseBarrier, Doc: "A barrier starts when Activation, DVE, PE, Pool and SP have left their lanes.",
+		waits: waitBarrier},
+	{Cause: components.CauseAnti, Doc: "A writer starts when the last reader of the old value has ended. Run B leaves these edges out.",
+		Params: []string{"latency.*"}, Off: "drop=anti"},
+}
+
+// Rules are the rules of one model on one machine.
+type Rules struct {
+	// Banks serialises the writers of a PSUM bank.
+	Banks bool
+	// Couplings are those of NeuronCore-v2.
+	Couplings bool
+	// Rings bounds DMA queues by their depth.
+	Rings bool
+	// Shares is the bandwidth share of each collective stream.
+	Shares []float64
+	// Reflow stretches a collective that overlaps others (see collective.go).
+	Reflow bool
+	// Inputs lets an ordered edge from a collective to another collective or
+	// to Pool count from when the first one's inputs had arrived.
+	Inputs bool
+	// DMA has the constants of triggered transfers.
+	DMA machine.DMACost
+	// OverlapDMA is the overlap window of a transfer in ns.
+	OverlapDMA uint32
+	// Queues are the queue classes of the documented simulator.
+	Queues []machine.Queue
+}
+
+// ReplayDocumented is the rule set for replaying a trace of the documented
+// simulator.
+const ReplayDocumented = "replay-documented"
+
+// RulesOf returns the rules of a model on a machine.
+func RulesOf(model string, mach *machine.Machine) Rules {
+	r := &mach.Reference
+	switch model {
+	case "reference":
+	case ReplayDocumented:
+		// The recorded durations of collectives contain their bandwidth shares.
+		// A trace does not name its queues.
+		return Rules{Banks: true, Couplings: r.Couplings, Inputs: true}
+	default:
+		return Rules{}
+	}
+	return Rules{Banks: true, Couplings: r.Couplings, Inputs: true, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
+		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
+}
+
+// RulesFor returns the rules by which Run places the world.
+func RulesFor(w *components.World) Rules {
+	model := w.Config.Model
+	if model == cost.Replay && w.Module.Attribute(cost.DocumentedTrace) != "" {
+		model = ReplayDocumented
+	}
+	return RulesOf(model, w.Machine)
+}
+
+// Slot is a resource that one instruction holds at a time: a lane, the PSUM
+// write port of a lane, or a PSUM bank of a core.
+type Slot uint32
+
+// Slots numbers the slots of a module with that many lanes.
+type Slots int
+
+// Lane returns the slot of lane l.
+func (n Slots) Lane(l uint16) Slot { return Slot(l) }
+
+// PSUM returns the slot of the PSUM writes of lane l.
+func (n Slots) PSUM(l uint16) Slot { return Slot(int(n) + int(l)) }
+
+// Bank returns the slot of PSUM bank k of the core of lane l.
+func (n Slots) Bank(l uint16, k int) Slot {
+	return n.BankAt(int(l/components.LanesPerCore)*NumBanks + k)
+}
+
+// BankAt returns the slot of bank k, counted over all cores.
+func (n Slots) BankAt(k int) Slot { return Slot(2*int(n) + k) }
+
+// Len returns the number of slots.
+func (n Slots) Len() int { return 2*int(n) + n.Banks() }
+
+// Banks returns the number of PSUM banks of all cores.
+func (n Slots) Banks() int { return (int(n)/components.LanesPerCore + 1) * NumBanks }
+
+// NumBanks is the number of PSUM banks of a core.
+const NumBanks = 8
+
+// Wait is a slot that an instruction must find free before it starts.
+type Wait struct {
+	Slot  Slot
+	Cause components.Cause
+}
+
+// Take is a slot that an instruction takes.
+type Take struct {
+	Slot Slot
+	// AtEnd: the slot is free when the instruction ends, else when it leaves
+	// its lane.
+	AtEnd bool
+}
+
+// site is everything that the rules of slots may look at in an instruction.
+type site struct {
+	slots   Slots
+	lane    uint16
+	first   uint16 // first lane of the core
+	barrier bool
+	banks   uint16 // read in the low byte, written in the high one
+	works   bool   // it has a latency, so it does use its banks
+}
+
+// Resources tells the slots of the instructions of one module under one set of
+// rules. Most instructions use no bank and are no barrier; what they wait for
+// and take depends on their lane alone and is worked out once.
+type Resources struct {
+	rules *Rules
+	m     *components.Module
+	slots Slots
+	plain []struct {
+		waits []Wait
+		takes []Take
+	} // by lane
+	// Scratch of the last instruction asked for.
+	site  site
+	waits []Wait
+	takes []Take
+}
+
+// Resources returns the slots of the instructions of m under r.
+func (r *Rules) Resources(m *components.Module) *Resources {
+	x := &Resources{rules: r, m: m, slots: Slots(m.Lanes.Len())}
+	x.site.slots = x.slots
+	x.plain = make([]struct {
+		waits []Wait
+		takes []Take
+	}, x.slots)
+	for l := range x.plain {
+		s := site{slots: x.slots, lane: uint16(l), first: coreOf(uint16(l))}
+		x.plain[l].waits, x.plain[l].takes = s.waits(r, nil), s.takes(r, nil)
+	}
+	return x
+}
+
+// Waits returns the slots for which instruction i waits, in the order of
+// Table, until the next call.
+func (x *Resources) Waits(i uint32) []Wait {
+	if x.look(i) {
+		return x.plain[x.site.lane].waits
+	}
+	x.waits = x.site.waits(x.rules, x.waits[:0])
+	return x.waits
+}
+
+// Takes returns the slots that instruction i takes, until the next call.
+func (x *Resources) Takes(i uint32) []Take {
+	if x.look(i) {
+		return x.plain[x.site.lane].takes
+	}
+	x.takes = x.site.takes(x.rules, x.takes[:0])
+	return x.takes
+}
+
+// look makes i the site and reports whether it is plain.
+func (x *Resources) look(i uint32) (plain bool) {
+	in := &x.m.Instr
+	x.site.lane, x.site.banks = in.Lane.At(int(i)), in.Banks.At(int(i))
+	x.site.barrier = in.Flags.At(int(i))&components.FlagBarrier != 0
+	if x.site.banks == 0 && !x.site.barrier {
+		return true
+	}
+	x.site.first, x.site.works = coreOf(x.site.lane), in.Latency.At(int(i)) > 0
+	return false
+}
+
+func (s *site) waits(r *Rules, dst []Wait) []Wait {
+	for n := range table {
+		if f := table[n].waits; f != nil {
+			dst = f(r, s, dst)
+		}
+	}
+	return dst
+}
+
+func (s *site) takes(r *Rules, dst []Take) []Take {
+	for n := range table {
+		if f := table[n].takes; f != nil {
+			dst = f(r, s, dst)
+		}
+	}
+	return dst
+}
+
+func waitLane(_ *Rules, s *site, dst []Wait) []Wait {
+	if s.barrier {
+		return dst // see waitBarrier
+	}
+	return append(dst, Wait{s.slots.Lane(s.lane), components.CauseLane})
+}
+
+func takeLane(_ *Rules, s *site, dst []Take) []Take {
+	return append(dst, Take{Slot: s.slots.Lane(s.lane)})
+}
+
+func waitBanks(r *Rules, s *site, dst []Wait) []Wait {
+	if written := s.banks >> NumBanks; r.Banks && written != 0 {
+		for k := range NumBanks {
+			if written>>k&1 != 0 {
+				dst = append(dst, Wait{s.slots.Bank(s.lane, k), components.CauseBank})
+			}
+		}
+	}
+	return dst
+}
+
+func takeBanks(_ *Rules, s *site, dst []Take) []Take {
+	if used := s.banks | s.banks>>NumBanks; used != 0 && s.works {
+		for k := range NumBanks {
+			if used>>k&1 != 0 {
+				dst = append(dst, Take{Slot: s.slots.Bank(s.lane, k)})
+			}
+		}
+	}
+	return dst
+}
+
+func waitCoupled(r *Rules, s *site, dst []Wait) []Wait {
+	if !r.Couplings || int(s.first)+components.LanesPerCore > int(s.slots) {
+		return dst
+	}
+	pool, dve := s.first+components.LanePool, s.first+components.LaneDVE
+	switch s.lane - s.first {
+	case components.LaneDVE:
+		return append(dst, Wait{s.slots.Lane(pool), components.CauseCoupling})
+	case components.LanePool:
+		return append(dst, Wait{s.slots.Lane(dve), components.CauseCoupling})
+	case components.LaneActivation:
+		return append(dst, Wait{s.slots.PSUM(dve), components.CauseCoupling}, Wait{s.slots.PSUM(pool), components.CauseCoupling})
+	}
+	return dst
+}
+
+func takePSUM(_ *Rules, s *site, dst []Take) []Take {
+	if s.banks>>NumBanks == 0 || !s.works {
+		return dst
+	}
+	return append(dst, Take{Slot: s.slots.PSUM(s.lane), AtEnd: true})
+}
+
+func waitBarrier(_ *Rules, s *site, dst []Wait) []Wait {
+	if !s.barrier {
+		return dst
+	}
+	for _, e := range [...]uint16{components.LaneActivation, components.LaneDVE, components.LanePE, components.LanePool, components.LaneSP} {
+		if int(s.first+e) < int(s.slots) {
+			dst = append(dst, Wait{s.slots.Lane(s.first + e), components.CauseBarrier})
+		}
+	}
+	return dst
+}
+
+// Release says when the producer of an ordered edge lets its consumer start.
+type Release uint8
+
+// The releases of ordered edges.
+const (
+	AtLeave  Release = iota // when it leaves its lane
+	AtEnd                   // when it ends
+	AtInputs                // when its own inputs had arrived
+)
+
+// Ordered returns when producer p of an ordered edge lets i start.
+func (r *Rules) Ordered(m *components.Module, i, p uint32) Release {
+	in := &m.Instr
+	from, to := in.Flags.At(int(p)), in.Flags.At(int(i))
+	switch {
+	case from&components.FlagTrigger != 0:
+		return AtEnd
+	case r.Inputs && from&components.FlagCollective != 0 &&
+		// The documented rule names an engine; that of the timeline is taken.
+		(to&components.FlagCollective != 0 || in.Lane.At(int(i))%components.LanesPerCore == components.LanePool):
+		return AtInputs
+	case r.Shared(m, p):
+		return AtEnd
+	}
+	return AtLeave
+}
+
+// Shared reports whether instruction i is a collective whose duration follows
+// from its share of a bandwidth. It keeps its lane until its end.
+func (r *Rules) Shared(m *components.Module, i uint32) bool {
+	return r.Shares != nil && m.Instr.Flags.At(int(i))&(components.FlagCollective|components.FlagLocal) == components.FlagCollective
+}
+
+// Ring returns the DMA ring in which instruction i takes an entry and its
+// depth; depth is 0 where i is no trigger or its ring is unbounded.
+func (r *Rules) Ring(m *components.Module, i uint32) (key uint16, depth int) {
+	if !r.Rings || m.Instr.Flags.At(int(i))&components.FlagTrigger == 0 || r.Shared(m, i) {
+		return 0, 0
+	}
+	return ringOf(m, r, i)
+}
+
+// coreOf returns the first lane of the core that lane l belongs to.
+func coreOf(l uint16) uint16 { return l / components.LanesPerCore * components.LanesPerCore }
