@@ -6,8 +6,9 @@ import "perfsim/components"
 type node struct {
 	name     string // "stablehlo.add", "func.func", "builtin.module"
 	pos      int
-	result   string // name of the result without '%', "" when there is none
-	results  int    // number of results, the N of "%0:N"
+	result   string       // first name of the results without '%', "" when there is none
+	results  int          // number of results, the N of "%0:N", summed over names
+	names    []resultName // where the results have several names: "%a, %b:2 ="
 	operands []ref
 	inits    []string // names of the block arguments of a pretty while
 	attrs    []attr
@@ -29,6 +30,30 @@ type ref struct {
 	name string
 	i    int
 	pos  int
+}
+
+// resultName is one name of an operation's results and the values it covers.
+type resultName struct {
+	name         string
+	first, count int
+}
+
+// resultNames returns the names of the results in order.
+func (n *node) resultNames() []resultName {
+	if n.names == nil && n.result != "" {
+		return []resultName{{n.result, 0, n.results}}
+	}
+	return n.names
+}
+
+// resultIndex returns which result value i of a name is.
+func (n *node) resultIndex(name string, i int) int {
+	for _, r := range n.names {
+		if r.name == name {
+			return r.first + i
+		}
+	}
+	return i
 }
 
 type attr struct {

@@ -37,6 +37,7 @@ func (e *emitter) module(ops []*node, pos int) bool {
 	e.scalars = map[string]components.CompID{}
 	e.names = map[string]int{}
 	e.locs = map[string]location{}
+	e.meshes(ops)
 	var entry, first *node
 	for _, n := range ops {
 		if n.name == "builtin.module" {
@@ -130,6 +131,9 @@ func (e *emitter) arguments(c components.CompID, r *region) {
 		if v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "mhlo.sharding"); ok {
 			g.SetAttrStr(params[i], components.AttrSharding, unescape(strings.Trim(v, `"`)))
 		}
+		if v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "sdy.sharding"); ok {
+			e.setSdy(params[i], e.resolve(v))
+		}
 		v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "tf.aliasing_output")
 		if !ok {
 			continue
@@ -214,10 +218,22 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 				if caps, ok = e.captured([]*region{r}, sc); !ok {
 					return false
 				}
-				if len(caps) > 0 && !tuple {
+				if name == "manual_computation" {
+					for _, u := range caps { // handed in as more arguments
+						s, found := e.shapeOf(u, sc)
+						if !found || u.i > 0 {
+							return e.failAt(u.pos, "the region of %s uses %%%s from outside it", n.name, u.name)
+						}
+						r.args = append(r.args, arg{name: u.name, shape: s, pos: u.pos})
+					}
+					n.captures = append(n.captures, caps)
+					caps = nil
+				} else if len(caps) > 0 && !tuple {
 					return e.failAt(caps[0].pos, "the region of %s uses %%%s from outside it", n.name, caps[0].name)
 				}
-				n.captures = append(n.captures, caps)
+				if name != "manual_computation" {
+					n.captures = append(n.captures, caps)
+				}
 			}
 			inner := newScope(sc, r)
 			if !e.nested(r.ops, inner) {
@@ -325,8 +341,8 @@ func (e *emitter) shapeOf(u ref, sc *scope) (components.ShapeID, bool) {
 			continue
 		}
 		if n != nil {
-			if u.i < len(n.out) {
-				return n.out[u.i], true
+			if i := n.resultIndex(u.name, u.i); i < len(n.out) {
+				return n.out[i], true
 			}
 			return 0, false
 		}
@@ -421,15 +437,28 @@ func (e *emitter) bind(n *node, op components.OpID) bool {
 }
 
 func (e *emitter) bindElements(n *node, op components.OpID) bool {
-	if _, twice := e.env[n.result]; twice {
-		return e.failAt(n.pos, "value %%%s is defined twice", n.result)
-	}
 	v := make([]components.OpID, n.results)
-	for i := range v {
-		v[i] = e.g.AddTupleElement(n.result+"."+strconv.Itoa(i), op, i)
-		e.place(v[i], n)
+	for _, r := range n.resultNames() {
+		for i := range r.count {
+			name := r.name
+			if r.count > 1 || r.first == 0 { // the tuple has the first name
+				name += "." + strconv.Itoa(i)
+			}
+			v[r.first+i] = e.g.AddTupleElement(name, op, r.first+i)
+			e.place(v[r.first+i], n)
+		}
 	}
-	e.env[n.result] = v
+	return e.bindValues(n, v)
+}
+
+// bindValues gives one operator a result to the names of n.
+func (e *emitter) bindValues(n *node, v []components.OpID) bool {
+	for _, r := range n.resultNames() {
+		if _, twice := e.env[r.name]; twice {
+			return e.failAt(n.pos, "value %%%s is defined twice", r.name)
+		}
+		e.env[r.name] = v[r.first : r.first+r.count : r.first+r.count]
+	}
 	return true
 }
 

@@ -55,6 +55,9 @@ func (e *emitter) attributes(n *node, op components.OpID) bool {
 	if a, ok := n.attr("mhlo.sharding"); ok {
 		g.SetAttrStr(op, components.AttrSharding, unescape(strings.Trim(a.val, `"`)))
 	}
+	if a, ok := n.attr("sdy.sharding"); ok {
+		e.setSdy(op, e.resolve(a.val))
+	}
 	switch g.Ops.Kind[op] {
 	case components.OpBroadcast:
 		if n.op() == "broadcast" {
@@ -478,6 +481,11 @@ func (e *emitter) customCall(n *node, op components.OpID) bool {
 	}
 	if n.dialect() == "sdy" {
 		target = "Sharding"
+		if a, has := n.attr("sharding"); has { // the generic form
+			e.setSdy(op, e.resolve(a.val))
+		} else if len(n.lists) > 0 && strings.HasPrefix(n.lists[0], "<@") {
+			e.setSdy(op, "#sdy.sharding"+n.lists[0])
+		}
 	}
 	if target == "" {
 		return e.failAt(n.pos, "custom_call without a target")

@@ -50,6 +50,11 @@ func (e *emitter) op(n *node) bool {
 		return e.constant(n)
 	case "while":
 		return e.while(n)
+	case "manual_computation":
+		if len(n.comps) != 1 {
+			return e.failAt(n.pos, "%s has %d regions, want 1", n.name, len(n.comps))
+		}
+		return e.manualCall(n)
 	case "case", "if":
 		if len(n.regions) > 0 {
 			return e.branches(n)
@@ -323,9 +328,5 @@ func (e *emitter) recv(n *node, args []components.OpID) bool {
 		}
 		e.place(v[i], n)
 	}
-	if _, twice := e.env[n.result]; twice {
-		return e.failAt(n.pos, "value %%%s is defined twice", n.result)
-	}
-	e.env[n.result] = v
-	return true
+	return e.bindValues(n, v)
 }

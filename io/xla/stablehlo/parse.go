@@ -115,9 +115,9 @@ func (p *parser) op() (*node, bool) {
 	return n, p.pretty(n)
 }
 
-// resultNames takes "%0 =", "%0:2 =" or "%a, %b =".
+// resultNames takes "%0 =", "%0:2 =" or "%a, %b:2 =".
 func (p *parser) resultNames(n *node) bool {
-	for first := true; ; first = false {
+	for {
 		if !p.expect("%", "before a result") {
 			return false
 		}
@@ -132,16 +132,18 @@ func (p *parser) resultNames(n *node) bool {
 			if !ok {
 				return false
 			}
-			if v < 1 || v > 1<<20 {
+			if v < 1 || v > 1<<20 || int64(n.results)+v > 1<<20 {
 				return p.fail("%d results", v)
 			}
 			count = int(v)
 		}
-		if !first {
-			return p.fail("several names before '=' are not supported; print them as %%name:N")
-		}
-		n.result, n.results = name, count
+		n.names = append(n.names, resultName{name, n.results, count})
+		n.results += count
 		if p.accept("=") {
+			n.result = n.names[0].name
+			if len(n.names) == 1 {
+				n.names = nil
+			}
 			return true
 		}
 		if !p.expect(",", "or \"=\" after a result") {

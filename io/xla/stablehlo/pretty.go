@@ -18,18 +18,10 @@ func (p *parser) pretty(n *node) bool {
 		return p.returned(n)
 	case "constant":
 		return p.constant(n)
-	case "mesh": // sdy.mesh @name = <…>
-		if !p.expect("@", "after "+n.name) {
-			return false
-		}
-		p.symbol()
-		if p.accept("=") && p.peek() == '<' {
-			_, ok := p.balanced()
-			return ok
-		}
-		return p.err == nil
+	case "mesh":
+		return p.mesh(n)
 	case "manual_computation":
-		return p.fail("sdy.manual_computation is not supported; lower it with sdy-opt first")
+		return p.manual(n)
 	}
 	if !p.pieces(n, "") {
 		return false
@@ -115,8 +107,12 @@ func (p *parser) pieces(n *node, end string) bool {
 				if !p.dict(n) || !p.expect(">", "after the properties") {
 					return false
 				}
-			} else if _, ok := p.balanced(); !ok {
-				return false
+			} else {
+				text, ok := p.balanced()
+				if !ok {
+					return false
+				}
+				n.lists = append(n.lists, text)
 			}
 		case b == '"':
 			if end == "" && p.startsOp(startLine) {

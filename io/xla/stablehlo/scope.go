@@ -16,7 +16,10 @@ func newScope(up *scope, r *region) *scope {
 		s.defs[a.name] = nil
 	}
 	for _, n := range r.ops {
-		if n.result != "" {
+		for _, r := range n.names {
+			s.defs[r.name] = n
+		}
+		if n.names == nil && n.result != "" {
 			s.defs[n.result] = n
 		}
 	}

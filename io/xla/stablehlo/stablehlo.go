@@ -24,7 +24,7 @@ var ErrBytecode = errors.New("this is MLIR bytecode, which is not read; make tex
 	"stablehlo-translate --deserialize FILE -o FILE.mlir (a portable artifact), or mlir-opt FILE -o FILE.mlir")
 
 // Sniff reports whether head begins a StableHLO text or MLIR bytecode (which
-// Read refuses with advice).
+// Read refuses with advice), or a module of another MLIR dialect (likewise).
 func Sniff(head []byte) bool {
 	if bytes.HasPrefix(head, []byte(bytecodeMagic)) {
 		return true
@@ -60,6 +60,9 @@ func Read(name string, b []byte) ([]*components.Graph, error) {
 		}
 		g, ok := p.section()
 		if !ok {
+			if err := p.foreignText(start); err != nil {
+				return nil, err
+			}
 			return nil, p.err
 		}
 		graphs = append(graphs, g...)
@@ -163,6 +166,9 @@ func (p *parser) section() ([]*components.Graph, bool) {
 
 // graph makes and checks the graph of one module.
 func (p *parser) graph(g *components.Graph, ops []*node, pos int) bool {
+	if !p.knownDialects(ops) {
+		return false
+	}
 	p.into(g)
 	e := &emitter{parser: p, g: g}
 	if !e.module(ops, pos) {

@@ -193,7 +193,24 @@ func TestForms(t *testing.T) {
 			"%x = f32[4,8] erf(%a)\n  %0 = f32[<=16,8] custom-call(%x), custom_call_target=\"pad\""},
 		{"Shardy",
 			`%0 = sdy.sharding_constraint %a <@mesh, [{"x"}, {}]> : tensor<4x8xf32>`,
-			"%0 = f32[4,8] custom-call(%a), custom_call_target=\"Sharding\""},
+			`%0 = f32[4,8] custom-call(%a), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}, custom_call_target="Sharding"`},
+		{"Shardy, generic",
+			`%0 = "sdy.sharding_constraint"(%a) <{sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}> : (tensor<4x8xf32>) -> tensor<4x8xf32>`,
+			`%0 = f32[4,8] custom-call(%a), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}, custom_call_target="Sharding"`},
+		{"several result names",
+			`%0, %y = "stablehlo.optimization_barrier"(%a, %b) : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+			 %z = stablehlo.add %0, %y : tensor<4x8xf32>`,
+			"%tuple.2 = (f32[4,8], f32[4,8]) tuple(%a, %b)\n  %0 = (f32[4,8], f32[4,8]) opt-barrier(%tuple.2)\n  %0.0 = f32[4,8] get-tuple-element(%0), index=0\n" +
+				"  %y = f32[4,8] get-tuple-element(%0), index=1\n  %z = f32[4,8] add(%0.0, %y)"},
+		{"several result names with counts",
+			`%x:2, %0 = "stablehlo.optimization_barrier"(%a, %b, %a) : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+			 %z = stablehlo.add %x#1, %0 : tensor<4x8xf32>`,
+			"%tuple.2 = (f32[4,8], f32[4,8], f32[4,8]) tuple(%a, %b, %a)\n  %x = (f32[4,8], f32[4,8], f32[4,8]) opt-barrier(%tuple.2)\n  %x.0 = f32[4,8] get-tuple-element(%x), index=0\n" +
+				"  %x.1 = f32[4,8] get-tuple-element(%x), index=1\n  %0 = f32[4,8] get-tuple-element(%x), index=2\n  %z = f32[4,8] add(%x.1, %0)"},
+		{"an operation of another dialect",
+			`%x = stablehlo.negate %a : tensor<4x8xf32>
+			 %0 = "my.op"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>`,
+			"%x = f32[4,8] negate(%a)\n  %0 = f32[4,8] my.op(%x)"},
 		{"tokens",
 			`%x = stablehlo.create_token : !stablehlo.token
 			 %0 = stablehlo.after_all %x, %x : !stablehlo.token`,
@@ -220,6 +237,33 @@ func TestForms(t *testing.T) {
 // is handed in, constants are repeated.
 func TestControlFlow(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
+		{"manual computation", `module @m attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<16x8xf32> {
+    %c = stablehlo.constant dense<2.0> : tensor<4x8xf32>
+    %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {
+      %1 = stablehlo.multiply %b, %c : tensor<4x8xf32>
+      sdy.return %1 : tensor<4x8xf32>
+    } : (tensor<16x8xf32>) -> tensor<16x8xf32>
+    return %0 : tensor<16x8xf32>
+  }
+}`, `%manual_computation {
+  %b = f32[4,8] parameter(0)
+  %c.value = f32[] constant(2)
+  %c = f32[4,8] broadcast(%c.value), dimensions={}
+  ROOT %1 = f32[4,8] multiply(%b, %c)
+}
+
+ENTRY %main {
+  %a = f32[16,8] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
+  %c.value = f32[] constant(2)
+  %c = f32[4,8] broadcast(%c.value), dimensions={}
+  %custom-call.7 = f32[16,8] custom-call(%a), custom_call_target="Sharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
+  %custom-call.8 = f32[4,8] custom-call(%custom-call.7), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  %0 = f32[4,8] call(%custom-call.8), to_apply=%manual_computation
+  ROOT %custom-call.10 = f32[16,8] custom-call(%0), custom_call_target="SPMDShardToFullShape", frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
+}
+`},
 		{"while", `module @m attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<10xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<10xf32> {mhlo.sharding = "{replicated}"}) -> tensor<10xf32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
@@ -421,6 +465,13 @@ func TestFailures(t *testing.T) {
 		{"bytecode", "ML\xefR\x0d", "t: " + ErrBytecode.Error()},
 		{"no function", "module @m {\n}", "t:1:1: the module has no function with a body"},
 		{"only declarations", "module @m {\n func.func private @f(tensor<f32>) -> tensor<f32>\n}", "t:1:1: the module has no function with a body"},
+		{"a foreign dialect", f("  %0 = \"ttir.exp\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"),
+			"t:2:9: ttir.exp: this module is of the MLIR dialect ttir, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)"},
+		{"a foreign dialect in its own syntax", f("  %c = arith.constant 0 : index\n  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>]} ins(%a : tensor<4xf32>) {\n  ^bb0(%x: f32):\n    linalg.yield %x : f32\n  } -> tensor<4xf32>"),
+			"t:3:8: linalg.generic: this module is of the MLIR dialect linalg, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)"},
+		{"nested device modules", "module @tt {\n  ttcore.device_module {\n  builtin.module {\n  func.func @main(%a: tensor<4xf32>) {\n  %1 = \"ttnn.exp\"(%a) <{x = #ttnn<y>}> : (tensor<4xf32>) -> tensor<4xf32>\n  return\n  }}}\n}",
+			"t:2:3: ttcore.device_module: this module is of the MLIR dialects ttcore, ttnn, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)"},
+		{"a name twice in a result list", f("  %0, %0 = \"stablehlo.optimization_barrier\"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)"), "t:2:3: value %0 is defined twice"},
 		{"unknown value", f("  %0 = stablehlo.negate %b : tensor<4xf32>"), "t:2:25: value %b is not defined before"},
 		{"unknown type", f("  %0 = stablehlo.negate %a : tensor<4xf33>"), `t:2:30: unknown element type "f33"`},
 		{"unknown function", f("  %0 = call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>"), "t:2:3: function @g does not exist or has no body"},

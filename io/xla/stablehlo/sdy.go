@@ -1,0 +1,185 @@
+package stablehlo
+
+import (
+	"strconv"
+	"strings"
+
+	"perfsim/components"
+)
+
+// This file reads the parts of Shardy (the sdy dialect) that say where data
+// lies: meshes, shardings, and manual computations, whose regions have local
+// shapes. Shardings become frontend attributes, in the spelling of XLA's own
+// export: xla.sdy.meshes of the module, xla.sdy.sharding of an operator.
+
+// mesh reads "sdy.mesh @name = <["x"=4]>".
+func (p *parser) mesh(n *node) bool {
+	if !p.expect("@", "after "+n.name) {
+		return false
+	}
+	n.symbol = p.symbol()
+	if p.accept("=") && p.peek() == '<' {
+		text, ok := p.balanced()
+		n.dense = text
+		return ok
+	}
+	return p.err == nil
+}
+
+// manual reads "(%a) in_shardings=[…] out_shardings=[…] manual_axes={…}
+// (%b: T) {ops} : (T) -> U".
+func (p *parser) manual(n *node) bool {
+	if !p.expect("(", "after "+n.name) {
+		return false
+	}
+	for !p.accept(")") {
+		r, ok := p.use()
+		if !ok {
+			return false
+		}
+		n.operands = append(n.operands, r)
+		if !p.accept(",") && p.peek() != ')' {
+			return p.fail("expected \",\" or \")\" after an operand, found %s", p.found())
+		}
+	}
+	for p.more() && isLetter(p.s[p.pos]) {
+		if !p.clause(n) {
+			return false
+		}
+	}
+	var args []arg
+	if p.accept("(") {
+		var ok bool
+		if args, ok = p.arguments(); !ok {
+			return false
+		}
+	}
+	r, ok := p.region()
+	if !ok {
+		return false
+	}
+	r.args = append(args, r.args...)
+	n.regions = append(n.regions, r)
+	if !p.expect(":", "before the types of "+n.name) || !p.signature(n) {
+		return false
+	}
+	n.loc = p.location()
+	return p.err == nil
+}
+
+// manualCall adds a manual computation: a call of its region, with the
+// conversions between global and local shapes that XLA puts around it. They
+// move nothing.
+func (e *emitter) manualCall(n *node) bool {
+	g := e.g
+	in, out := e.shardingList(n, "in_shardings"), e.shardingList(n, "out_shardings")
+	params := g.Params(n.comps[0], nil)
+	var args []components.OpID
+	for i, u := range append(append([]ref(nil), n.operands...), n.captures[0]...) {
+		v, ok := e.use(u)
+		if !ok {
+			return false
+		}
+		if i >= len(params) {
+			return e.failAt(n.pos, "%s has %d operands and a region of %d arguments", n.name, len(n.operands), len(params)-len(n.captures[0]))
+		}
+		if want := g.Ops.Shape[params[i]]; i < len(n.operands) && !g.Shapes.SameArray(g.Ops.Shape[v], want) {
+			v = e.convertShape(n, "SPMDFullToShardShape", want, e.sharded(n, v, in, i), `{manual}`, "")
+		}
+		args = append(args, v)
+	}
+	if len(args) != len(params) {
+		return e.failAt(n.pos, "%s has %d operands and a region of %d arguments", n.name, len(args), len(params))
+	}
+	root := g.Comps.Root[n.comps[0]]
+	call := g.AddOp(components.OpCall, n.result, g.Ops.Shape[root], args...)
+	e.place(call, n)
+	g.AddCall(call, components.RoleToApply, n.comps[0])
+	results := []components.OpID{call}
+	if g.Shapes.IsTuple(g.Ops.Shape[call]) {
+		results = results[:0]
+		for i := range g.Shapes.Tuple(g.Ops.Shape[call]) {
+			r := g.AddTupleElement("", call, i)
+			e.place(r, n)
+			results = append(results, r)
+		}
+	}
+	if len(results) != len(n.out) {
+		return e.failAt(n.pos, "%s has %d result types, its region returns %d values", n.name, len(n.out), len(results))
+	}
+	for i, r := range results {
+		if !g.Shapes.SameArray(g.Ops.Shape[r], n.out[i]) {
+			text := ""
+			if i < len(out) {
+				text = out[i]
+			}
+			results[i] = e.convertShape(n, "SPMDShardToFullShape", n.out[i], r, "", text)
+		}
+	}
+	if n.results == 0 {
+		return true
+	}
+	return e.bindValues(n, results)
+}
+
+// sharded marks v with the i-th sharding of a list.
+func (e *emitter) sharded(n *node, v components.OpID, list []string, i int) components.OpID {
+	if i >= len(list) {
+		return v
+	}
+	return e.convertShape(n, "Sharding", e.g.Ops.Shape[v], v, "", list[i])
+}
+
+func (e *emitter) convertShape(n *node, target string, shape components.ShapeID, v components.OpID, sharding, sdy string) components.OpID {
+	op := e.g.AddOp(components.OpCustomCall, "", shape, v)
+	e.place(op, n)
+	e.g.SetAttrStr(op, components.AttrCustomCallTarget, target)
+	if sharding != "" {
+		e.g.SetAttrStr(op, components.AttrSharding, sharding)
+	}
+	if sdy != "" {
+		e.setSdy(op, "#sdy.sharding"+sdy)
+	}
+	return op
+}
+
+// shardingList splits "[<@mesh, [{"x"}]>, <…>]".
+func (e *emitter) shardingList(n *node, key string) []string {
+	a, ok := n.attr(key)
+	if !ok {
+		return nil
+	}
+	text := strings.TrimPrefix(e.resolve(a.val), "#sdy.sharding_per_value")
+	text = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(text, "<"), ">"))
+	list := splitTop(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	for i, s := range list {
+		list[i] = strings.TrimPrefix(s, "#sdy.sharding")
+	}
+	return list
+}
+
+// setSdy keeps a sharding of Shardy as XLA's export of it does.
+func (e *emitter) setSdy(op components.OpID, text string) {
+	e.g.SetAttrStr(op, components.AttrFrontend, "{xla.sdy.sharding="+strconv.Quote(text)+"}")
+}
+
+// meshes keeps the meshes of a module.
+func (e *emitter) meshes(ops []*node) {
+	var list []string
+	for _, n := range ops {
+		if n.op() != "mesh" {
+			continue
+		}
+		text, name := n.dense, n.symbol
+		if a, ok := n.attr("mesh"); ok { // the generic form
+			text = strings.TrimPrefix(e.resolve(a.val), "#sdy.mesh")
+		}
+		if text != "" && name != "" {
+			list = append(list, name+" = #sdy.mesh"+text)
+		}
+	}
+	if len(list) > 0 {
+		value := "{xla.sdy.meshes=" + strconv.Quote("{"+strings.Join(list, ", ")+"}") + "}"
+		e.g.ModuleAttrs = append(e.g.ModuleAttrs, components.RawAttr{Key: e.g.Str("frontend_attributes"), Value: e.g.Str(value)})
+	}
+}
