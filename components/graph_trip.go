@@ -17,14 +17,14 @@ func (g *Graph) DeriveTripCounts() {
 		if _, from := g.TripCount(op); from != TripUnknown {
 			continue
 		}
-		if n, ok := g.deriveTrip(op); ok {
+		if n, ok := g.ConditionTrips(op); ok {
 			g.SetInt(op, AttrTripDerived, n)
 		}
 	}
 }
 
-// linear is elem + off, where elem is an element of the loop state, or the
-// constant off when elem is negative.
+// linear is elem + off, where elem is an element of the loop state (0 where
+// the state is one scalar), or the constant off when elem is negative.
 type linear struct {
 	elem int64
 	off  int64
@@ -48,7 +48,9 @@ type tripFrame struct {
 // cannot make it exponential.
 const tripBudget = 4096
 
-func (g *Graph) deriveTrip(op OpID) (int64, bool) {
+// ConditionTrips returns the trip count that the condition, the body and the
+// initial value of a while give, whatever is stated; see DeriveTripCounts.
+func (g *Graph) ConditionTrips(op OpID) (int64, bool) {
 	e := &tripEval{g: g, budget: tripBudget}
 	cond := g.Called(op, RoleCondition)
 	root, frame := e.through(g.Comps.Root[cond], &tripFrame{caller: NoOp})
@@ -158,7 +160,7 @@ func (e *tripEval) step(while OpID, a linear) (int64, bool) {
 		return 0, true
 	}
 	body := e.g.Called(while, RoleBody)
-	next, ok := e.eval(Operand{Op: e.g.Comps.Root[body]}, []int64{a.elem}, &tripFrame{caller: NoOp})
+	next, ok := e.eval(Operand{Op: e.g.Comps.Root[body]}, e.statePath(while, a), &tripFrame{caller: NoOp})
 	if !ok || next.elem != a.elem {
 		return 0, false
 	}
@@ -170,11 +172,20 @@ func (e *tripEval) initial(while OpID, a linear) (int64, bool) {
 	if a.elem < 0 {
 		return a.off, true
 	}
-	v, ok := e.eval(e.g.Operands(while)[0], []int64{a.elem}, &tripFrame{caller: NoOp, free: true})
+	v, ok := e.eval(e.g.Operands(while)[0], e.statePath(while, a), &tripFrame{caller: NoOp, free: true})
 	if !ok || v.elem >= 0 {
 		return 0, false
 	}
 	return addBounded(v.off, a.off)
+}
+
+// statePath is the tuple index of an element of the loop state; none where the
+// state is one scalar.
+func (e *tripEval) statePath(while OpID, a linear) []int64 {
+	if !e.g.Shapes.IsTuple(e.g.Ops.Shape[while]) {
+		return nil
+	}
+	return []int64{a.elem}
 }
 
 func addBounded(a, b int64) (int64, bool) {
@@ -219,10 +230,14 @@ func (e *tripEval) eval(o Operand, path []int64, f *tripFrame) (linear, bool) {
 			return linear{-1, v}, ok && len(path) == 0
 		case OpParameter:
 			if f.caller == NoOp {
-				if f.free || len(path) != 1 || path[0] < 0 {
-					return linear{}, false
+				switch scalar := !g.Shapes.IsTuple(g.Ops.Shape[op]); {
+				case f.free:
+				case scalar && len(path) == 0:
+					return linear{0, 0}, true
+				case !scalar && len(path) == 1 && path[0] >= 0:
+					return linear{path[0], 0}, true
 				}
-				return linear{path[0], 0}, true
+				return linear{}, false
 			}
 			args := g.Operands(f.caller)
 			i := int(g.Ops.Index[op])

@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"hash/fnv"
 	"strconv"
 
 	"perfsim/components"
@@ -144,8 +143,8 @@ func (f *fn) allOf(x *flat) {
 	}
 }
 
-// collective lowers a collective as one CollectiveCompute on a stream, which
-// is chosen by channel and replica groups. Its bytes are what one device puts
+// collective lowers a collective as one CollectiveCompute on a stream: that of
+// its replica groups. Its bytes are what one device puts
 // in; what the algorithm moves is the cost model's.
 func (f *fn) collective(i int32) {
 	x := &f.flats[i]
@@ -156,18 +155,8 @@ func (f *fn) collective(i int32) {
 	e := &f.l.e
 	f.allOf(x)
 	size := int64(0)
-	h := fnv.New32a()
-	if ch, ok := g.Int(x.op, components.AttrChannelID); ok {
-		h.Write(strconv.AppendInt(nil, ch, 10))
-	}
 	if r, ok := g.ReplicaGroups(x.op); ok {
 		size = r.Size()
-		const most = 1 << 12 // members of a group that tell streams apart
-		if size <= most {
-			for _, d := range r.AppendGroup(nil, 0) {
-				h.Write(strconv.AppendInt(nil, d, 10))
-			}
-		}
 	}
 	if p := g.Ints(x.op, components.AttrSourceTargetPairs); len(p) > 0 {
 		size = 2
@@ -175,7 +164,7 @@ func (f *fn) collective(i int32) {
 	if size == 0 {
 		size = max(g.Replicas, 1) * max(g.Partitions, 1)
 	}
-	lane := f.l.streams[int(h.Sum32())%len(f.l.streams)]
+	lane := f.l.stream(x.op)
 	d := components.Float32
 	if len(x.args) > 0 {
 		d = f.values[x.args[0].v].dtype
@@ -185,6 +174,35 @@ func (f *fn) collective(i int32) {
 	f.ccBytes = components.AddSize(f.ccBytes, in)
 	f.ccs++
 	f.l.count(x.op, Lowered, "")
+}
+
+// stream returns the stream of a collective. Collectives over the same devices
+// share one, as they share a communicator; streams are taken in the order in
+// which the groups are first used. Channel ids are names and choose nothing.
+func (l *lowerer) stream(op components.OpID) uint16 {
+	g := l.g
+	var key []byte
+	if p := g.Ints(op, components.AttrSourceTargetPairs); len(p) > 0 {
+		key = append(key, 'p')
+		for _, d := range p {
+			key = strconv.AppendInt(append(key, ' '), d, 10)
+		}
+	} else {
+		r, _ := g.ReplicaGroups(op) // all devices where none are stated
+		const most = 1 << 12 // members of a group that tell groups apart
+		key = strconv.AppendInt(append(key, 'g'), r.Count(), 10)
+		if r.Size() <= most {
+			for _, d := range r.AppendGroup(nil, 0) {
+				key = strconv.AppendInt(append(key, ' '), d, 10)
+			}
+		}
+	}
+	s, ok := l.streamOf[string(key)]
+	if !ok {
+		s = l.streams[len(l.streamOf)%len(l.streams)]
+		l.streamOf[string(key)] = s
+	}
+	return s
 }
 
 // collectiveName is the kind of a collective without the start of a pair.

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type lowerer struct {
 	queues    map[string]uint16
 	turnQueue int
 	streams   []uint16
+	streamOf  map[string]uint16 // by the devices that take part
 	done      int64
 	before    int64 // operators of the functions that are lowered
 	total     int64
@@ -57,7 +59,10 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 		return nil, errors.New("the graph has no entry computation")
 	}
 	l := &lowerer{ctx: ctx, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
-		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}}
+		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}, streamOf: map[string]uint16{}}
+	if err := l.checkTrips(); err != nil {
+		return nil, err
+	}
 	l.treat = make([]Treatment, g.NumOps())
 	l.isFn, l.made, l.runs, l.sizes = make([]bool, g.NumComps()), make([]bool, g.NumComps()), make([]int64, g.NumComps()), make([]int, g.NumComps())
 	name := g.Text(g.Name)
@@ -241,7 +246,7 @@ func (l *lowerer) count(op components.OpID, t Treatment, how string) {
 // account sums up the operators of the reachable computations.
 func (l *lowerer) account() {
 	type key struct {
-		kind components.OpKind
+		name string
 		t    Treatment
 		how  string
 	}
@@ -252,7 +257,7 @@ func (l *lowerer) account() {
 			if l.treat[op] != 0 {
 				t = l.treat[op] - 1
 			}
-			n[key{l.g.Ops.Kind[op], t, l.how[op]}]++
+			n[key{l.nameOf(op), t, l.how[op]}]++
 			l.rep.Ops++
 		}
 	}
@@ -262,49 +267,13 @@ func (l *lowerer) account() {
 	}
 	slices.SortFunc(keys, func(a, b key) int {
 		if a.t != b.t {
-			return int(a.t) - int(b.t)
+			return cmp.Compare(a.t, b.t)
 		}
-		if a.kind != b.kind {
-			return int(a.kind) - int(b.kind)
-		}
-		if a.how < b.how {
-			return -1
-		}
-		return b2int(a.how > b.how)
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.how, b.how))
 	})
 	for _, k := range keys {
-		l.rep.Accounts = append(l.rep.Accounts, Account{k.kind.String(), k.t.String(), k.how, n[k]})
+		l.rep.Accounts = append(l.rep.Accounts, Account{k.name, k.t.String(), k.how, n[k]})
 	}
 }
 
 func b2int(b bool) int { return int(b2i(b)) }
-
-// notes tells the module's reader what he must know about the lowering.
-func (l *lowerer) notes() {
-	m, r := l.e.m, &l.rep
-	if err := r.Conserved(); err != nil {
-		m.Note("not-conserved", err.Error(), 1)
-	} else {
-		m.Note("conserved", fmt.Sprintf("lowered and graph agree: %d FLOPs, %d bytes of parameters, %d of outputs, %d of collectives; all %d operators accounted for",
-			r.FLOPs, r.ParameterBytes, r.OutputBytes, r.CollectiveBytes, r.Ops), 1)
-	}
-	for _, a := range r.Accounts {
-		if a.Treatment == Estimated.String() {
-			m.Note("estimated", fmt.Sprintf("unsupported operator %s, estimated as %s", a.Opcode, a.How), int(a.Count))
-		}
-	}
-	for _, t := range r.Trips {
-		if t.From == "default" {
-			m.Note("unknown-trip-count", fmt.Sprintf("the trip count of %s is not known; %d is used (--trip-count %s=N, --default-trip-count N)", t.Name, t.Count, t.Name), 1)
-		}
-	}
-	if r.TileLoops > 0 {
-		m.Note("tile-loops", "long tile loops are kept as loops with trip counts (--no-compress writes them out)", r.TileLoops)
-	}
-	if r.Coarse > 0 {
-		m.Note("coarse-dependencies", "instructions wait for accesses that were too many in one place to be kept apart: those of one engine or queue were joined, so that they may wait for more than they must", int(r.Coarse))
-	}
-	if hbm := l.mach.Memory.HBMBytes; hbm > 0 && r.DRAMBytes > hbm {
-		m.Note("device-memory", fmt.Sprintf("parameters, outputs and intermediate values take %d bytes of device memory, the machine has %d", r.DRAMBytes, hbm), 1)
-	}
-}

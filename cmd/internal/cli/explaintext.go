@@ -64,6 +64,7 @@ func (t *explainText) head(r *explain.Report) error {
 		}
 	}
 	fmt.Fprintf(tw, "latency\t%s\n", line)
+	printHeadlines(tw, m.Notes)
 	var parts []string
 	for _, c := range r.Classes {
 		if c.NS > 0 {
@@ -162,7 +163,7 @@ func (t *explainText) screen(r *explain.Report) error {
 			fmt.Fprintf(t.out, "! %s%s\n", l.Text, at)
 		}
 	}
-	if notes := append(slices.Clone(t.x.World.Module.Notes), modelNotes(t.x.World)...); len(notes) > 0 {
+	if notes := append(plainNotes(t.x.World.Module.Notes), modelNotes(t.x.World)...); len(notes) > 0 {
 		fmt.Fprintln(t.out)
 		for k, n := range notes {
 			if k == mostNotes && len(notes) > k+1 {

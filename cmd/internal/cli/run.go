@@ -335,6 +335,7 @@ func (r *runReport) print(out io.Writer) error {
 		return tw.Flush()
 	}
 	fmt.Fprintf(tw, "latency\t%s\n", nanos(r.LatencyA))
+	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
 		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))
 	}
@@ -406,9 +407,9 @@ func (r *runReport) print(out io.Writer) error {
 	if err := r.printReplay(out, tw); err != nil {
 		return err
 	}
-	if len(r.Notes) > 0 {
+	if notes := plainNotes(r.Notes); len(notes) > 0 {
 		fmt.Fprintln(out)
-		for _, n := range r.Notes {
+		for _, n := range notes {
 			fmt.Fprintf(out, "note: %s (%s)\n", n.Text, humanize.Comma(int64(n.Count)))
 		}
 	}

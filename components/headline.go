@@ -1,0 +1,20 @@
+package components
+
+// The codes of notes that stand beside the predicted latency, because the
+// figure means something else, or less, without them.
+const (
+	NoteEstimated   = "estimated-operators" // operators without a lowering rule
+	NoteAllDevices  = "all-devices"         // a module that is not partitioned, simulated whole
+	NotePartitioned = "partitioned"         // one device's share of a module that was not partitioned
+	NoteNoDurations = "no-durations"        // nothing in the input says how long work takes
+	NoteInferred    = "inferred-records"    // lost records of a measured profile were inferred
+)
+
+// Headline reports whether the note is printed beside the latency.
+func (n Note) Headline() bool {
+	switch n.Code {
+	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteInferred:
+		return true
+	}
+	return false
+}
