@@ -1,10 +1,9 @@
-package components_test
+package hlo
 
 import (
 	"testing"
 
 	"perfsim/components"
-	"perfsim/io/xla/hlo"
 )
 
 // A rewriter that copies everything gives an equal graph and leaves the
@@ -24,12 +23,12 @@ ENTRY e {
   ROOT d = f32[4]{0} negate(c), control-predecessors={b}, metadata={op_name="n" source_file="f.py" source_line=3}
 }
 `
-	graphs, err := hlo.ReadText("t.hlo", []byte(text))
+	graphs, err := ReadText("t.hlo", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := graphs[0]
-	before := string(hlo.AppendText(nil, g))
+	before := string(AppendText(nil, g))
 	r := components.NewRewriter(g)
 	for c := range components.CompID(g.NumComps()) {
 		r.Begin(c)
@@ -47,7 +46,7 @@ ENTRY e {
 	r.To.SetInt(0, components.AttrChannelID, 7)
 	r.To.Shapes.AddArray(components.ElemF64, []int64{3, 5, 7})
 	r.To.Str("new")
-	if after := string(hlo.AppendText(nil, g)); after != before {
+	if after := string(AppendText(nil, g)); after != before {
 		t.Errorf("the original changed:\n%s", after)
 	}
 	if id := g.Array(components.ElemF16, 9, 9); g.ShapeText(id) != "f16[9,9]" {
