@@ -189,7 +189,7 @@ func (l *lowerer) stream(op components.OpID) uint16 {
 		}
 	} else {
 		r, _ := g.ReplicaGroups(op) // all devices where none are stated
-		const most = 1 << 12 // members of a group that tell groups apart
+		const most = 1 << 12        // members of a group that tell groups apart
 		key = strconv.AppendInt(append(key, 'g'), r.Count(), 10)
 		if r.Size() <= most {
 			for _, d := range r.AppendGroup(nil, 0) {
