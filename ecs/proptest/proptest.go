@@ -36,3 +36,22 @@ func Check(t *testing.T, property func(*rapid.T)) {
 	}
 	rapid.Check(t, property)
 }
+
+// LongVariable names the environment variable that asks for the long form of
+// the tests, as CI sets it.
+const LongVariable = "PERFSIM_LONG"
+
+// Long reports whether the long form of the tests is asked for.
+func Long() bool { return os.Getenv(LongVariable) != "" }
+
+// Cases returns how many random cases a test tries: long in the long form, a
+// twentieth of it otherwise, and a hundredth with -short.
+func Cases(long int) int {
+	switch {
+	case Long():
+		return long
+	case testing.Short():
+		return max(1, long/100)
+	}
+	return max(1, long/20)
+}

@@ -8,6 +8,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/attribute"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
@@ -141,10 +142,7 @@ func TestTiles(t *testing.T) {
 // With any split of the anti-dependencies into buffers: what is said to be
 // exact is, what is said to bound does.
 func TestCostsAreExactAndBoundsHold(t *testing.T) {
-	n := 3_000
-	if testing.Short() {
-		n = 100
-	}
+	n := proptest.Cases(3_000)
 	mach, err := machine.Load("trn1")
 	if err != nil {
 		t.Fatal(err)

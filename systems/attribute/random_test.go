@@ -9,19 +9,12 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"
 	"perfsim/systems/summary"
 )
-
-// modules is how many random modules the properties are tried on.
-func modules(t *testing.T, n int) int {
-	if testing.Short() {
-		return n / 50
-	}
-	return n
-}
 
 var cases = []struct {
 	machine, model string
@@ -73,7 +66,7 @@ func bind(t testing.TB, w *components.World, rules place.Rules, run components.R
 
 func TestCausesAndPathAddUpToTheMakespan(t *testing.T) {
 	machines := loadAll(t)
-	for n := range modules(t, 10_000) {
+	for n := range proptest.Cases(10_000) {
 		r := rand.New(rand.NewPCG(11, uint64(n)))
 		c := cases[n%len(cases)]
 		m := randmod.Module(r, randmod.Options{Streams: c.streams, Blocks: true, Nested: true})
@@ -391,7 +384,7 @@ func slowLane(w *components.World, rules place.Rules, a *components.Attribution,
 // stay exact.
 func TestSumsStayExactForOtherModels(t *testing.T) {
 	mach := load(t, "trn2")
-	for n := range modules(t, 3_000) {
+	for n := range proptest.Cases(3_000) {
 		r := rand.New(rand.NewPCG(12, uint64(n)))
 		m := randmod.Module(r, randmod.Options{Streams: 2, Blocks: true, Nested: true})
 		w, _ := placed(t, m, mach, cost.Reference, "once")
@@ -468,7 +461,7 @@ func without(m *components.Module, keep func(i, p uint32, class uint8) bool) *co
 
 func TestRemovingEdgesOffTheCriticalPathChangesNothing(t *testing.T) {
 	machines := loadAll(t)
-	for n := range modules(t, 4_000) {
+	for n := range proptest.Cases(4_000) {
 		r := rand.New(rand.NewPCG(13, uint64(n)))
 		c := cases[n%len(cases)]
 		mach := machines[c.machine]
@@ -555,7 +548,7 @@ func delayed(m *components.Module, mach *machine.Machine, i uint32, t uint64) (u
 
 func TestSlackIsExact(t *testing.T) {
 	machines := loadAll(t)
-	for n := range modules(t, 2_000) {
+	for n := range proptest.Cases(2_000) {
 		r := rand.New(rand.NewPCG(14, uint64(n)))
 		c := cases[n%len(cases)]
 		mach := machines[c.machine]

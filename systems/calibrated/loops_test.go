@@ -8,6 +8,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 )
@@ -44,10 +45,8 @@ func growth(m *components.Module, once *components.World, run components.Run) fl
 // Counting trips comes near to writing loops out, and is never less than what
 // the busiest lane has to do.
 func TestTripsAgainstWritingOut(t *testing.T) {
-	modules := 3_000
-	if testing.Short() {
-		modules = 300
-	}
+	t.Parallel()
+	modules := proptest.Cases(10_000)
 	mach, err := machine.Load("trn2")
 	if err != nil {
 		t.Fatal(err)

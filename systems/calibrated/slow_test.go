@@ -10,6 +10,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/cost"
 )
 
@@ -678,17 +679,15 @@ func (s *slow) agree(out rows) (difference string, tried int) {
 }
 
 // TestEngineEqualsSlowSimulator compares every start, end and result of both
-// runs over 100,000 random programs. Ten of them at a time are the blocks of
+// runs over 100,000 random programs in the long form. Ten of them at a time are the blocks of
 // one module, which are placed each on its own: looking up the machine's
 // constants takes longer than placing a block. Not in the programs: semaphores,
 // the preamble of the runtime, transfers that convert types; the phase of the
 // governor is drawn, not looked for.
 func TestEngineEqualsSlowSimulator(t *testing.T) {
 	const blocks = 10
-	modules := 100_000 / blocks
-	if testing.Short() {
-		modules = 2_000 / blocks
-	}
+	t.Parallel()
+	modules := proptest.Cases(100_000) / blocks
 	var machines []*machine.Machine
 	var constants []*Constants
 	for _, n := range []string{"trn1", "trn2", "trn3"} {

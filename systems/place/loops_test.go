@@ -12,6 +12,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 )
@@ -53,10 +54,8 @@ func onceTimesTrips(w *components.World, run components.Run) uint64 {
 }
 
 func TestTripsEqualWritingOut(t *testing.T) {
-	modules := 2_000 // 20,000 gave the same; the slow simulator takes a minute for them
-	if testing.Short() {
-		modules = 400
-	}
+	t.Parallel()
+	modules := proptest.Cases(20_000)
 	for _, c := range []struct {
 		machine     string
 		trips       int

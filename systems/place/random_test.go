@@ -7,15 +7,14 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 )
 
 func TestEngineEqualsSlowSimulator(t *testing.T) {
-	modules := 100_000
-	if testing.Short() {
-		modules = 2_000
-	}
+	t.Parallel()
+	modules := proptest.Cases(100_000)
 	machines := map[string]*machine.Machine{}
 	for _, n := range []string{"trn1", "trn2", "trn3"} {
 		m, err := machine.Load(n)

@@ -11,6 +11,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/ecs"
+	"perfsim/ecs/proptest"
 	"perfsim/systems/cost"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"
@@ -114,10 +115,7 @@ func TestQueriesEqualTheSlowWay(t *testing.T) {
 		"issue!=0", "slack=0", "slack>10", "preds>1", "parts<64", "critical", "transpose", "collective", "loop", "block=body", "dtype=float32", "delay=0"}
 	edgeTerms := []string{"kind=anti", "kind=flow,output", "kind!=ordered", "cross", "binding", "hop", "gap>0", "gap<1us", "distance<3", "from.engine=DMA", "producer.critical",
 		"from.opcode~act", "from.row<8", "to.engine=DVE", "consumer.slack=0"}
-	n := 300
-	if testing.Short() {
-		n = 30
-	}
+	n := proptest.Cases(1_000)
 	for seed := range uint64(n) {
 		w := world(t, seed)
 		r := rand.New(rand.NewPCG(42, seed))
