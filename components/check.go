@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,7 @@ func (m *Module) Check() error { return m.CheckJobs(context.Background(), 1) }
 //   - the offsets of the edges have one entry per row and one more, also
 //     where there are no edges, and edges point to earlier rows of the same
 //     top-level block;
+//   - access patterns and locations stay below 2^56 (maxReach);
 //   - measured times end before 2^63 ns.
 //
 // Time is linear in the rows of the tables.
@@ -351,6 +353,11 @@ func (m *Module) checkTables() error {
 			return fmt.Errorf("lane %s has kind %d of %d", m.LaneName(uint16(l)), k, LaneOperator+1)
 		}
 	}
+	for l, a := range m.Locations.Addr.Slice() {
+		if n := m.Locations.Bytes.At(l); a > maxReach || n > maxReach {
+			return fmt.Errorf("location %s has %d bytes at address %d, more than 2^56", m.Symbols.String(m.Locations.Name.At(l)), n, a)
+		}
+	}
 	for i, o := range m.Syncs.Op.Slice() {
 		if o > SetTo {
 			return fmt.Errorf("semaphore operation %d has kind %d of %d", i, o, SetTo+1)
@@ -416,18 +423,71 @@ func (m *Module) checkRagged(n int) error {
 	return nil
 }
 
+// maxReach bounds the bytes that an access pattern may span and the addresses
+// of memory: far above any memory, and sums of a few stay below 2^63.
+const maxReach = 1 << 56
+
 // checkOperands checks operand rows lo to hi.
 func (m *Module) checkOperands(lo, hi int) error {
 	t := &m.Operands
 	locations, pairs := m.Locations.Len(), t.Step.Len()
-	dims, num, where := t.Dims.Slice(), t.NumDims.Slice(), t.Where.Slice()
+	dims, num, where, addr := t.Dims.Slice(), t.NumDims.Slice(), t.Where.Slice(), t.Address.Slice()
+	steps, counts := t.Step.Slice(), t.Count.Slice()
 	for r := lo; r < hi; r++ {
-		if int(dims[r])+int(num[r]) > pairs {
-			return fmt.Errorf("operand %d has dimensions %d to %d of %d", r, dims[r], int(dims[r])+int(num[r]), pairs)
+		from := int(dims[r])
+		to := from + int(num[r])
+		if to > pairs {
+			return fmt.Errorf("operand %d has dimensions %d to %d of %d", r, from, to, pairs)
 		}
 		if int(where[r]) > locations {
 			return fmt.Errorf("operand %d is in location %d of %d", r, where[r], locations)
 		}
+		if !withinReach(addr[r], steps[from:to], counts[from:to]) {
+			return fmt.Errorf("operand %d%s: its pattern at address %d, steps %d, counts %d spans more than 2^56 elements", r, m.operandOf(r), addr[r],
+				steps[from:min(to, from+8)], counts[from:min(to, from+8)])
+		}
 	}
 	return nil
+}
+
+// withinReach reports whether an access pattern stays within maxReach
+// elements of address 0.
+func withinReach(addr uint64, steps []int64, counts []uint64) bool {
+	reach := addr
+	for i, c := range counts {
+		s := uint64(steps[i])
+		if steps[i] < 0 {
+			s = -s
+		}
+		if c > maxReach || s > maxReach {
+			return false
+		}
+		if c <= 1 {
+			continue
+		}
+		over, d := bits.Mul64(c-1, s)
+		if over > 0 || d > maxReach || reach > maxReach {
+			return false
+		}
+		reach += d
+	}
+	return reach <= maxReach
+}
+
+// operandOf returns " of instruction NAME" for operand r, or nothing where no
+// instruction has it.
+func (m *Module) operandOf(r int) string {
+	off := m.Operands.Offsets.Slice()
+	i, found := slices.BinarySearch(off, uint32(r))
+	if found { // rows without operands share an offset: the last of them has r
+		for i+1 < len(off) && off[i+1] == uint32(r) {
+			i++
+		}
+	} else {
+		i--
+	}
+	if i < 0 || i >= m.Instr.Len() {
+		return ""
+	}
+	return " of instruction " + m.InstrName(InstrID(i))
 }

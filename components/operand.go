@@ -162,6 +162,7 @@ func (o AccessPattern) Span() (lo, hi uint64) {
 	if !o.Memory.InDRAM() && len(dims) > 0 {
 		dims, counts = dims[1:], counts[1:]
 	}
+	// Readers refuse patterns beyond maxReach (Module.Check), so that sums fit.
 	var back, forward int64
 	for i, s := range dims {
 		if counts[i] == 0 {

@@ -2,6 +2,7 @@ package deps
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"perfsim/components"
@@ -17,7 +18,7 @@ type spaceKind uint8
 
 const (
 	spaceSBUF     spaceKind = iota
-	spacePSUM               // id is the bank
+	spacePSUM               // id is the bank, or maxBanks for all beyond the last
 	spaceDRAM               // device memory whose tensors overlap, in bins
 	spaceAlias              // id is the alias set
 	spaceTensor             // id is the row of a location in device memory that overlaps no other
@@ -34,6 +35,10 @@ type access struct {
 }
 
 const bankBytes = 2048
+
+// maxBanks is the number of PSUM banks told apart: what every machine has,
+// and the width of components.Instructions.Banks.
+const maxBanks = 8
 
 // maxStrips bounds the strips of partitions or rows of one space; beyond it,
 // they are rounded outwards to groups.
@@ -131,11 +136,15 @@ func (c *collector) operand(i uint32, r int) {
 			c.add(a, space{spaceSBUF, 0})
 			return
 		}
-		for bank := lo / bankBytes; bank*bankBytes < hi; bank++ {
+		for bank := lo / bankBytes; bank < maxBanks && bank*bankBytes < hi; bank++ {
 			piece := a
 			piece.lo = max(lo, bank*bankBytes) - bank*bankBytes
 			piece.hi = min(hi, (bank+1)*bankBytes) - bank*bankBytes
 			c.add(piece, space{spacePSUM, uint32(bank)})
+		}
+		if beyond := uint64(maxBanks * bankBytes); hi > beyond {
+			a.lo, a.hi = max(lo, beyond)-beyond, hi-beyond
+			c.add(a, space{spacePSUM, maxBanks})
 		}
 	case where > 0 && loc.Alias.At(int(where)-1) != 0:
 		a.lo, a.hi = 0, 1
@@ -202,18 +211,20 @@ func (c *collector) add(a access, s space) {
 
 // strips rounds partitions where a space has too many different ones.
 func (c *collector) strips() {
-	for again, group := true, uint32(8); again; group *= 2 {
-		again = false
+	over := make([]bool, len(c.spaces))
+	for group := uint32(8); ; group *= 2 {
+		again := false
 		for s, b := range c.bounds() {
-			if len(b)-1 <= maxStrips {
-				continue
-			}
-			again = true
-			for i := range c.list {
-				if a := &c.list[i]; int(a.space) == s {
-					a.p0 = a.p0 / group * group
-					a.p1 = (a.p1 + group - 1) / group * group
-				}
+			over[s] = len(b)-1 > maxStrips
+			again = again || over[s]
+		}
+		if !again {
+			return
+		}
+		for i := range c.list {
+			if a := &c.list[i]; over[a.space] {
+				a.p0 = a.p0 / group * group
+				a.p1 = uint32(min((uint64(a.p1)+uint64(group)-1)/uint64(group)*uint64(group), math.MaxUint32))
 			}
 		}
 	}

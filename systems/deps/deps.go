@@ -25,6 +25,7 @@ type Options struct {
 	// Log takes the documented lines; may be nil.
 	Log func(string)
 
+	free       int  // work allowed whatever the number of accesses
 	readers    int  // readers kept before those that nobody needs are dropped
 	accumulate bool // the module marks the starts of accumulation groups
 }
@@ -116,6 +117,9 @@ func (b *builder) run(ctx context.Context) (Report, error) {
 	}
 	if len(picked) == 0 {
 		return b.report, nil
+	}
+	if b.opt.free == 0 {
+		b.opt.free = freeWork
 	}
 	if b.opt.readers == 0 {
 		b.opt.readers = minReaders

@@ -112,12 +112,14 @@ func (s *strip) cut(i int) {
 type reader struct{ row, next uint32 }
 
 // read calls flow with the last writer of every cell from lo to hi and
-// enters row as a reader, but not in cells that no later write touches.
-func (s *strip) read(row uint32, lo, hi int, nodes *[]reader, last lastWrites, flow func(writer uint32)) {
+// enters row as a reader, but not in cells that no later write touches. It
+// returns the number of cells.
+func (s *strip) read(row uint32, lo, hi int, nodes *[]reader, last lastWrites, flow func(writer uint32)) (cells int) {
 	s.cut(lo)
 	s.cut(hi)
 	next := lo
 	for c := lo; c < hi; c = next {
+		cells++
 		next = s.starts.above(c)
 		if w := s.writer[c]; w != 0 {
 			flow(w - 1)
@@ -131,19 +133,23 @@ func (s *strip) read(row uint32, lo, hi int, nodes *[]reader, last lastWrites, f
 			s.head[c] = uint32(len(*nodes) - 1)
 		}
 	}
+	return cells
 }
 
 // write calls output with the last writer of every cell from lo to hi and
-// anti with its readers since, and makes row the last writer.
-func (s *strip) write(row uint32, lo, hi int, nodes []reader, output, anti func(row uint32)) {
+// anti with its readers since, and makes row the last writer. It returns the
+// number of cells and readers.
+func (s *strip) write(row uint32, lo, hi int, nodes []reader, output, anti func(row uint32)) (cells int) {
 	s.cut(lo)
 	s.cut(hi)
 	for c := lo; c < hi; {
+		cells++
 		if w := s.writer[c]; w != 0 {
 			output(w - 1)
 		}
 		for h := s.head[c]; h != 0; h = nodes[h].next {
 			anti(nodes[h].row)
+			cells++
 		}
 		next := s.starts.above(c)
 		if c != lo {
@@ -152,6 +158,7 @@ func (s *strip) write(row uint32, lo, hi int, nodes []reader, output, anti func(
 		c = next
 	}
 	s.writer[lo], s.head[lo] = row+1, 0
+	return cells
 }
 
 // lastWrites has, for groups of 64 positions, the row behind the last write of

@@ -2,6 +2,7 @@ package deps
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"perfsim/components"
@@ -17,9 +18,25 @@ type region struct {
 }
 
 // direct is the number of positions, over all strips, up to which a position
-// is its byte: SBUF, PSUM banks and small tensors. Above, positions are
-// numbered.
-const direct = 1 << 21
+// is its byte in SBUF and PSUM. A space of device memory has at most
+// directEach positions per access, so that memory is linear in the accesses
+// however many spaces there are. Above, positions are numbered.
+const (
+	direct     = 1 << 21
+	directEach = 64
+)
+
+// These bound the cells that a walk visits, the edges it records and the
+// positions it holds, beyond the first freeWork of each. What one
+// access meets depends on the accesses before it, so both can grow with the
+// square of the input. Compiled modules have about 3 edges and 10 cells per
+// access.
+const (
+	maxCells = 4096 // per access
+	maxEdges = 256  // per access
+	maxSpots = 512  // positions of strips per access, 8 bytes each
+	freeWork = 1 << 23
+)
 
 // sweep walks over the accesses of one function in program order.
 type sweep struct {
@@ -33,6 +50,8 @@ type sweep struct {
 	rows    uint32 // rows of the module
 
 	flow, anti bool // which kinds to record
+
+	cells, recorded, spots int // visited, recorded and allocated so far
 
 	row     uint32
 	matmul  bool
@@ -65,9 +84,18 @@ func newSweep(c *collector, first, end uint32, outer []loopRange) *sweep {
 		a := &c.list[i]
 		top[a.space] = max(top[a.space], a.hi)
 	}
+	most := make([]uint64, len(c.spaces))
+	for i := range c.list {
+		most[c.list[i].space] += directEach
+	}
+	for k, sp := range c.spaces {
+		if sp.kind == spaceSBUF || sp.kind == spacePSUM {
+			most[k] = direct
+		}
+	}
 	ends := make([][]uint64, len(c.spaces))
 	for i := range c.list {
-		if a := &c.list[i]; top[a.space]*uint64(len(bounds[a.space])) > direct {
+		if a := &c.list[i]; top[a.space] > most[a.space]/uint64(len(bounds[a.space])) {
 			ends[a.space] = append(ends[a.space], a.lo, a.hi)
 		}
 	}
@@ -115,7 +143,7 @@ func (r *region) position(b uint64) int {
 // walk handles rows lo to hi.
 func (s *sweep) walk(ctx context.Context, lo, hi uint32) error {
 	for i := lo; i < hi; i++ {
-		if i&0xffff == 0 {
+		if i&0x3ff == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -123,6 +151,11 @@ func (s *sweep) walk(ctx context.Context, lo, hi uint32) error {
 		a, b := s.c.first[i-s.first], s.c.first[i-s.first+1]
 		if a < b {
 			s.instruction(i, s.c.list[a:b])
+		}
+		n, free := len(s.c.list), s.c.opt.free
+		if s.cells > free+maxCells*n || s.recorded > free+maxEdges*n || s.spots > free+maxSpots*n {
+			return fmt.Errorf("rebuilding dependencies stopped at instruction %s: %d pieces of memory met, %d dependencies found, %d positions held for %d accesses (limits per access: %d, %d, %d)",
+				s.c.m.InstrName(components.InstrID(i)), s.cells, s.recorded, s.spots, n, maxCells, maxEdges, maxSpots)
 		}
 	}
 	return nil
@@ -147,12 +180,13 @@ func (s *sweep) instruction(i uint32, list []access) {
 			t := r.strips[p]
 			if t == nil {
 				t = newStrip(r.n + 1)
+				s.spots += r.n + 1
 				r.strips[p] = t
 			}
 			if a.write {
-				t.write(i, lo, hi, s.nodes, s.output, s.readerOf)
+				s.cells += t.write(i, lo, hi, s.nodes, s.output, s.readerOf)
 			} else {
-				t.read(i, lo, hi, &s.nodes, r.last, s.flowFrom)
+				s.cells += t.read(i, lo, hi, &s.nodes, r.last, s.flowFrom)
 			}
 		}
 		if s.matmul && a.write && !s.register {
@@ -163,6 +197,7 @@ func (s *sweep) instruction(i uint32, list []access) {
 		s.collectReaders()
 	}
 	if len(s.edges) > 0 {
+		s.recorded += len(s.edges)
 		s.sink(i, s.edges)
 		for _, e := range s.edges {
 			s.at[e.to-s.first] = 0
