@@ -1,6 +1,6 @@
 package components
 
-// DType is an element type, with the compiler's ordinals (spec §1.9).
+// DType is an element type, with the compiler's ordinals.
 type DType uint8
 
 // The element types.
@@ -75,8 +75,7 @@ func ParseDType(name string) (DType, bool) {
 	return d, true
 }
 
-// Memory is where an operand lives: the compiler's MemoryType flags (spec
-// §1.10), which both spellings of the format reduce to.
+// Memory is where an operand lives: the compiler's MemoryType flags, which both spellings of the format reduce to.
 type Memory uint8
 
 // The memory types.

@@ -1,12 +1,12 @@
 package components
 
-// EdgeKind is the type of a dependency edge (spec §1.10): Flow is
+// EdgeKind is the type of a dependency edge (docs/model.md, section 1): Flow is
 // read-after-write, Anti write-after-read, Output write-after-write, Ordered
 // a pure order.
 type EdgeKind uint8
 
 // The edge kinds with the compiler's ordinals. Where an ordered pair of
-// instructions has several, the largest is kept (spec §1.11).
+// instructions has several, the largest is kept (docs/model.md, section 1).
 const (
 	Invalid EdgeKind = iota
 	Ordered

@@ -3,7 +3,7 @@ package components
 import "strings"
 
 // Engine is the kind of unit an instruction belongs to: EngineType of the
-// Neuron compiler (spec §2.2), with its ordinals and names.
+// Neuron compiler, with its ordinals and names.
 type Engine uint8
 
 // The engine types.
@@ -56,7 +56,7 @@ func ParseEngine(name string) (Engine, bool) {
 	return Unassigned, false
 }
 
-// The lanes every Neuron core has: SimEngineId of the compiler (spec §2.3).
+// The lanes every Neuron core has: SimEngineId of the compiler.
 // Lane 7 exists so that lane numbers equal SimEngineId; nothing is placed on
 // it, because a full barrier (engine ALL) spans the five data-path lanes.
 const (

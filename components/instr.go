@@ -59,7 +59,7 @@ type Instructions struct {
 	Flags  ecs.Column[Flags]
 
 	// Elems is NEP, the largest number of elements per partition over all
-	// access patterns of the instruction (spec §3.3); Parts the number of
+	// access patterns of the instruction (docs/model.md, section 3); Parts the number of
 	// partitions of the first input (of the output where there is none).
 	Elems ecs.Column[uint32]
 	Parts ecs.Column[uint16]

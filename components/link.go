@@ -40,7 +40,7 @@ func (s *EdgeSet) Len() int { return s.in.Len() }
 func (s *EdgeSet) Reserve(n int) { s.in.Reserve(n) }
 
 // Link merges equal edges and sorts them into m.Edges: what the placement
-// honours, and the rest with the reason (spec §4.5: a producer in another
+// honours, and the rest with the reason (docs/model.md, section 1: a producer in another
 // block, a loop, or one that has no event yet is skipped). It fails on a
 // cycle, naming the instructions on it. Instructions and blocks must be
 // complete; the set is empty afterwards.

@@ -134,7 +134,7 @@ func TestNamesOfTypes(t *testing.T) {
 			t.Errorf("edge kind %d %q reads back as %d", k, k, got)
 		}
 	}
-	// Spot checks of the documented ordinals (spec §2.1).
+	// Spot checks of the documented ordinals.
 	for op, name := range map[Opcode]string{8: "Matmult", 32: "DMACopy", 48: "CollectiveCompute", 67: "DMATrigger", 105: "Loop", 109: "TongaReduceMacroSymbolic"} {
 		if OpcodeName(op) != name {
 			t.Errorf("opcode %d is %q, want %q", op, OpcodeName(op), name)

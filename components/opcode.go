@@ -1,7 +1,7 @@
 package components
 
 // Opcode is the number of an instruction type. The first NumOpcodes are the
-// compiler's own InstructionType ordinals (spec §2.1); a module numbers the
+// compiler's own InstructionType ordinals; a module numbers the
 // opcodes that are not among them from NumOpcodes on (see Module.Opcode).
 type Opcode uint16
 
@@ -151,7 +151,7 @@ func OpcodeName(op Opcode) string {
 }
 
 // IsDMA tells whether the opcode is one of the nine that the simulator routes
-// to the DMA timeline (spec §4.2, the byte table), or the abstract DMA.
+// to the DMA timeline (docs/model.md, section 2), or the abstract DMA.
 func (op Opcode) IsDMA() bool {
 	switch op {
 	case OpcodeDMA, OpcodeLoad, OpcodeSave, OpcodeDMACopy, OpcodeReadVarAddr, OpcodeGenericIndirectLoad, OpcodeIndirectLoad,

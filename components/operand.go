@@ -12,7 +12,7 @@ const (
 	RoleIndirect // index of an indirect access
 )
 
-// OperandKind is the kind of an operand (spec §1.7).
+// OperandKind is the kind of an operand.
 type OperandKind uint8
 
 // The operand kinds.

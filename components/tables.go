@@ -13,7 +13,7 @@ type Locations struct {
 	Base   ecs.Column[uint16] // first partition
 	Bank   ecs.Column[int16]  // PSUM bank
 	Alias  ecs.Column[uint32] // alias set, 0 for none; locations of one set overlap
-	Kind   ecs.Column[uint8]  // TensorKind ordinal (spec §1.3)
+	Kind   ecs.Column[uint8]  // TensorKind ordinal
 }
 
 // Blocks is the table of basic blocks: rows First to End of the instruction

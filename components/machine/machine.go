@@ -71,17 +71,17 @@ type Memory struct {
 	HBMBytes      int64   `yaml:"hbm_bytes"`
 }
 
-// Reference has what the documented perf_sim model needs (spec §3 and §4).
+// Reference has what the documented perf_sim model needs (docs/model.md).
 type Reference struct {
 	// OverlapCompute and OverlapDMA are the overlap windows in ns: an
 	// operation longer than its window leaves its lane that much before its
-	// end (spec §4.4).
+	// end (docs/model.md, section 4).
 	OverlapCompute uint32 `yaml:"overlap_compute_ns"`
 	OverlapDMA     uint32 `yaml:"overlap_dma_ns"`
-	// Couplings turns on the engine couplings of NeuronCore-v2 (spec §4.6).
+	// Couplings turns on the engine couplings of NeuronCore-v2 (docs/model.md, section 6).
 	Couplings bool `yaml:"couplings"`
 	// StreamShares is the share of the collective bandwidth each stream has
-	// (spec §4.7); a stream with share 0 does not exist.
+	// (docs/model.md, section 7); a stream with share 0 does not exist.
 	StreamShares []float64 `yaml:"collective_stream_shares"`
 	// Reflow stretches overlapping collectives: "share" (processor sharing,
 	// ours) or "none".
@@ -94,7 +94,7 @@ type Reference struct {
 	Default Cost            `yaml:"default_cost"`
 }
 
-// DMACost has the constants of the documented DMA formula (spec §3.4).
+// DMACost has the constants of the documented DMA formula (docs/model.md, section 3).
 type DMACost struct {
 	ReadInit uint32 `yaml:"read_init_ns"`
 	DGENone  int    `yaml:"dge_none_cycles"`

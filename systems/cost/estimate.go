@@ -11,7 +11,7 @@ import (
 )
 
 // estimates gives inline machine code the latency that the compiler wrote down
-// for it: the key latency_estimate of InlineASMBytes (spec §1.6; that it is
+// for it: the key latency_estimate of InlineASMBytes (docs/model.md, section 3; that it is
 // the cost, and in ns, is ours). The documented table has no cost for the
 // opcode, since only the instruction knows what its bytes do.
 func (r *reference) estimates(issue, latency []uint32) {

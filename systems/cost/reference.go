@@ -5,10 +5,10 @@ import (
 	"perfsim/components/machine"
 )
 
-// reference costs instructions as the documented latency oracle does (spec
-// §3.3 and §3.4): latency = read + execute, each a floor of cycles × 100 /
+// reference costs instructions as the documented latency oracle does (docs/model.md,
+// section 3): latency = read + execute, each a floor of cycles × 100 /
 // clock, and an issue interval that leaves the lane one overlap window before
-// the end (spec §4.4).
+// the end (docs/model.md, section 4).
 type reference struct {
 	m     *components.Module
 	ref   *machine.Reference
@@ -39,7 +39,7 @@ func (r *reference) row(i int) (issue, latency uint64) {
 }
 
 // window is how long before its end an operation of the given duration
-// leaves its lane: next_dispatch of spec §4.4.
+// leaves its lane: docs/model.md, section 4.
 func (r *reference) window(dur uint64, lane uint16, flags components.Flags) uint64 {
 	if dur <= uint64(r.ref.OverlapCompute) || flags&components.FlagTrigger != 0 {
 		return 0
@@ -95,7 +95,7 @@ func (r *reference) clockFor(i int, c *machine.Cost) uint64 {
 }
 
 // Affine is floor(max(min, mult×N + base) × 100 / clock) ns for N elements
-// per partition (spec §3.3, getLatencyHelper).
+// per partition (docs/model.md, section 3).
 func Affine(c *machine.Cost, clock, n uint64, dtype components.DType, flags components.Flags) uint64 {
 	a, b := flags&components.FlagSrcPSUM != 0, flags&components.FlagSrc2PSUM != 0
 	mult, base := affineCoefficients(c, dtype.Size(), flags&components.FlagTwoInputs != 0 && a != b)
@@ -144,7 +144,7 @@ func matmul(c *machine.Cost, clock, k uint64, dtype components.DType) uint64 {
 }
 
 // dma is readInit + DGE overhead + execution of the documented DMACopy
-// formula (spec §3.4). Where the instruction has no access patterns the
+// formula (docs/model.md, section 3). Where the instruction has no access patterns the
 // bytes it moves are spread over all engines.
 func (r *reference) dma(i int) uint64 {
 	in := &r.m.Instr

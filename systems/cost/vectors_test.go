@@ -17,7 +17,7 @@ func load(t *testing.T, name string) *machine.Machine {
 	return m
 }
 
-// The vectors of spec §B: published formulas, worked out there.
+// Vectors of the published formulas (docs/model.md, section 3), worked out by hand.
 func TestPublishedVectors(t *testing.T) {
 	names := []string{"trn1", "trn2", "trn3"}
 	memset := map[uint64][3]uint64{1: {45, 53, 42}, 64: {101, 118, 95}, 128: {158, 185, 148}, 512: {501, 585, 468}, 2048: {1873, 2185, 1748}}
@@ -55,7 +55,7 @@ func TestPublishedVectors(t *testing.T) {
 	}
 }
 
-// Next dispatch of an operation that starts at 0 (spec §B).
+// Next dispatch of an operation that starts at 0.
 func TestNextDispatchVectors(t *testing.T) {
 	mach := load(t, "trn2")
 	m := components.NewModule("m", "test")

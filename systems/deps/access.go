@@ -92,7 +92,7 @@ func (c *collector) operand(i uint32, r int) {
 	where := t.Where.At(r)
 	switch kind {
 	case components.OperandPhysical, components.OperandSymbolic, components.OperandRegisterAP:
-		// A ReadVarAddr reads an address, not what is there (spec §1.11).
+		// A ReadVarAddr reads an address, not what is there.
 		if !write && c.m.Instr.Opcode.At(int(i)) == components.OpcodeReadVarAddr {
 			return
 		}

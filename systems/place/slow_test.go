@@ -8,7 +8,7 @@ import (
 )
 
 // slow is the reference simulator: plain loops and maps, straight from the
-// rules of spec §4, one run at a time. The engine must equal it.
+// rules of docs/model.md, one run at a time. The engine must equal it.
 type slow struct {
 	m     *components.Module
 	rules Rules

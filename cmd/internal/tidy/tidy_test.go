@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,26 @@ func TestFileLength(t *testing.T) {
 		}
 	})
 }
+
+// Comments cite pages of docs/, not documents that are not here.
+func TestCitations(t *testing.T) {
+	eachFile(t, func(path string, f *ast.File, fset *token.FileSet) {
+		for _, g := range f.Comments {
+			for _, c := range g.List {
+				if strings.Contains(c.Text, "spec "+"§") || strings.Contains(c.Text, "spec"+"/") {
+					t.Errorf("%s: %s", fset.Position(c.Pos()), c.Text)
+				}
+				for _, page := range docPage.FindAllString(c.Text, -1) {
+					if _, err := os.Stat(filepath.Join(root, page)); err != nil {
+						t.Errorf("%s: %s does not exist", fset.Position(c.Pos()), page)
+					}
+				}
+			}
+		}
+	})
+}
+
+var docPage = regexp.MustCompile(`\bdocs/[a-z-]+\.md\b`)
 
 // Leftovers of work in progress.
 func TestNoMarkers(t *testing.T) {

@@ -21,7 +21,7 @@ type dmaBlock struct {
 	flags components.Flags
 }
 
-// dmaBlock parses a DMABlock of a queue with its descriptors (spec §1.12).
+// dmaBlock parses a DMABlock of a queue with its descriptors (docs/birjson.md).
 func (w *worker) dmaBlock(it *item, v *fastjson.Value) error {
 	obj, err := v.Object()
 	if err != nil {

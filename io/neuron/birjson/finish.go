@@ -291,7 +291,7 @@ func compact(s string) string {
 
 // runsOf works out how often each function runs in one run of the module:
 // once where nothing calls it, else once for every call site, times the trip
-// counts around the site, times the runs of the caller (spec §4.12; the
+// counts around the site, times the runs of the caller (docs/model.md, section 9; the
 // derivation is ours). A given count wins. Sums saturate.
 func runsOf(m *components.Module, given func(f int) uint64, note func(code, what string, n int)) []uint64 {
 	n := m.Functions.Len()

@@ -12,7 +12,7 @@ const (
 )
 
 // geometry is what the cost and placement rules want to know of the operands
-// of an instruction (spec §1.7). It follows from the opcode and the operands.
+// of an instruction (docs/birjson.md). It follows from the opcode and the operands.
 type geometry struct {
 	elems    uint32
 	parts    uint16
@@ -50,7 +50,7 @@ func derive(op components.Opcode, ops []components.AccessPattern) geometry {
 		if o.Memory == components.MemPSUM {
 			g.banks |= banksOf(o)
 		}
-		// NEP is the maximum over the physical patterns (§3.3); where an
+		// NEP is the maximum over the physical patterns (docs/model.md, section 3); where an
 		// instruction has none, its other patterns stand in.
 		if o.Kind == components.OperandPhysical || !physical {
 			g.elems = max(g.elems, uint32(min(o.Elems(), math.MaxUint32)))

@@ -43,7 +43,7 @@ type aliasPair struct {
 	at   jsonscan.Place
 }
 
-// The names of TensorKind in the order of their ordinals (spec §1.3).
+// The names of TensorKind in the order of their ordinals (docs/birjson.md).
 var tensorKinds = [...]string{"ExternalInput", "ExternalInputParameter", "Input", "ExternalOutput", "ExternalOutputParameter",
 	"Output", "Const", "Internal", "Pointer", "InternalInterface"}
 
@@ -253,7 +253,7 @@ func startOf(mem components.Memory, addr uint64, bank int16) uint64 {
 }
 
 // locate sets where the pattern o, offset elements into a location, starts
-// (spec §1.7).
+// (docs/birjson.md).
 func locate(o *components.AccessPattern, mem components.Memory, start, bytes uint64, base uint16, offset int64) error {
 	size := int64(max(o.DType.Size(), 1))
 	o.Memory = mem

@@ -49,7 +49,7 @@ func (w *worker) trips(f *fields) (uint64, error) {
 }
 
 // tripCount is (ub − lb + stride − 1) / stride, and its mirror image for a
-// loop that counts down (spec §1.5); 0 for a loop that does not run.
+// loop that counts down (docs/birjson.md); 0 for a loop that does not run.
 func tripCount(lb, ub, stride int64) (uint64, error) {
 	switch {
 	case stride == 0:
@@ -76,7 +76,7 @@ func tripCount(lb, ub, stride int64) (uint64, error) {
 const maxTrips = 1 << 48
 
 // evaluate returns the value of a bound, and whether it is a constant: a
-// number, or an affine expression (spec §1.8, both versions) of constants.
+// number, or an affine expression (docs/birjson.md) of constants.
 func evaluate(v *fastjson.Value, def int64) (int64, bool, error) {
 	if v == nil || v.Type() == fastjson.TypeNull {
 		return def, true, nil

@@ -86,7 +86,7 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 			owner = v
 			left = append(left, member{key: keyString(key), value: v})
 		case "dynamic_ap_info":
-			// The static pattern of a dynamic one is its geometry (spec §1.7).
+			// The static pattern of a dynamic one is its geometry (docs/birjson.md).
 			actual = v.Get("actual_ap")
 			left = append(left, member{key: keyString(key), value: v})
 		default:

@@ -454,7 +454,7 @@ func isZero(v *fastjson.Value) bool {
 	return err == nil && x == 0
 }
 
-// lane is the timeline of an instruction (spec §4.2).
+// lane is the timeline of an instruction (docs/model.md, section 2).
 func lane(op components.Opcode, engine components.Engine, flags components.Flags, stream int) uint16 {
 	switch {
 	case op.IsDMA():

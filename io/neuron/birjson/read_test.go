@@ -20,7 +20,7 @@ func readText(t testing.TB, text string, jobs int) (*components.Module, error) {
 	return Read(context.Background(), src, format.Options{Jobs: jobs})
 }
 
-// appendixA is the example of spec/neuron.md, appendix A, with other numbers
+// appendixA is a minimal document with all parts
 // where a difference must show.
 const appendixA = `{
   "version": 2,

@@ -15,7 +15,7 @@ var syncNames = [...]string{components.WaitGE: "WaitGE", components.WaitEQ: "Wai
 	components.SetDec: "SetDec", components.SetTo: "SetTo"}
 
 // syncs reads sync_info: waits for semaphores and what is added to them when
-// the instruction completes (spec appendix C).
+// the instruction completes (docs/birjson.md).
 func (w *worker) syncs(in *instr, v *fastjson.Value) error {
 	o := &w.b.out
 	in.syncs = rng{uint32(len(o.syncs)), uint32(len(o.syncs))}

@@ -27,7 +27,7 @@ func loc(name, mem string, addr, parts, bytes, bank, base int) string {
 		name, name, mem, addr, parts, bytes, bank, base)
 }
 
-// Addresses, partitions and PSUM banks, worked out by hand from spec §1.7.
+// Addresses, partitions and PSUM banks, worked out by hand .
 func TestOperandAddresses(t *testing.T) {
 	allocs := strings.Join([]string{
 		loc("s", `"SB"`, 4096, 128, 1024, 0, 32),

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // sample is a small placed world by hand: a DMA of 1656 ns that feeds a DVE
-// instruction of 585 ns (spec §B), a matmul that writes PSUM bank 1 and two
+// instruction of 585 ns, a matmul that writes PSUM bank 1 and two
 // instructions with awkward names.
 func sample() *components.World {
 	m := components.NewModule("sample", "test")
