@@ -152,6 +152,12 @@ func (m *Module) Attribute(key string) string {
 	return ""
 }
 
+// SetAttribute sets the attribute of this name, which is then the only one.
+func (m *Module) SetAttribute(key, value string) {
+	m.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a Attribute) bool { return a.Key == key })
+	m.Attributes = append(m.Attributes, Attribute{key, value})
+}
+
 // Note counts a remark: equal code and text become one.
 func (m *Module) Note(code, text string, count int) {
 	for i := range m.Notes {

@@ -27,15 +27,13 @@ type World struct {
 
 // Config is what a person may choose about a simulation.
 type Config struct {
-	// Model is "reference" (the documented simulator), "calibrated" (fitted to
-	// measurements) or "replay" (the input's own durations).
-	Model string
+	// Model is the set of rules that gives instructions their times.
+	Model Model
 	// Jobs is how many goroutines may work, at least 1; results do not depend
 	// on it.
 	Jobs int
-	// Loops tells what the latency of a loop counts: "once", the documented
-	// simulator's placing of a body once, or "trips", its trip count.
-	Loops string
+	// Loops is how often a loop body counts.
+	Loops Loops
 	// Why asks models that have rules of their own to say what held every
 	// instruction.
 	Why bool
@@ -61,7 +59,7 @@ func (w *World) Latency(r Run) uint64 {
 // BlockLatency returns the latency of one block with loops counted as
 // Config.Loops says.
 func (w *World) BlockLatency(b BlockResult, r Run) uint64 {
-	if w.Config.Loops == "trips" {
+	if w.Config.Loops == Trips {
 		return b.LatencyTrips[r]
 	}
 	return b.Latency[r]

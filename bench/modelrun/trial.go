@@ -33,9 +33,8 @@ type Options struct {
 	Repeats             int
 	Jobs                int
 	Lower               lower.Options
-	// Cost is the cost model on machines with engines: "reference" or
-	// "calibrated".
-	Cost string
+	// Cost is the cost model on machines with engines.
+	Cost components.Model
 	// Progress, where not nil, is told the stage and the share done of it.
 	Progress func(stage string, done, total int64)
 }
@@ -309,17 +308,13 @@ func (o *Outcome) onEngines(ctx context.Context, opt Options, t *target, p *mode
 	}
 	ph.Executed = res.Report.Executed
 	return func() (uint64, int, error) {
-		w := &components.World{Module: res.Module, Machine: m, Events: components.NewEvents(),
-			Config: components.Config{Model: opt.Cost, Jobs: max(opt.Jobs, 1), Loops: "trips"}}
-		e := systems.Engine()
 		n := res.Module.Instr.Len()
 		opt.Progress("simulating "+p.Name, 0, int64(n))
-		if err := e.Cost(ctx, w); err != nil {
+		r, err := systems.Simulate(ctx, systems.Request{Reading: systems.Reading{Module: res.Module, Jobs: opt.Jobs}, On: m,
+			Settings: systems.Settings{Model: opt.Cost, Loops: components.Trips}})
+		if err != nil {
 			return 0, 0, err
 		}
-		if err := e.Place(ctx, w); err != nil {
-			return 0, 0, err
-		}
-		return w.Latency(components.RunA), n, nil
+		return r.World.Latency(components.RunA), n, nil
 	}, nil
 }

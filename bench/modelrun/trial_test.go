@@ -10,13 +10,14 @@ import (
 
 	"perfsim/bench/models"
 	"perfsim/bench/record"
+	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/io/xla/hlo"
 	"perfsim/systems/lower"
 )
 
 func options(model, config, machine string) Options {
-	return Options{Model: model, Config: config, Machine: machine, Format: "Fp16_b", Fidelity: "HiFi3", LoopCount: 1, Jobs: 2, Lower: lower.DefaultOptions(), Cost: "reference"}
+	return Options{Model: model, Config: config, Machine: machine, Format: "Fp16_b", Fidelity: "HiFi3", LoopCount: 1, Jobs: 2, Lower: lower.DefaultOptions(), Cost: components.Reference}
 }
 
 func run(t *testing.T, o Options) *Outcome {

@@ -40,10 +40,10 @@ type Options struct {
 	Progress func(bytes int64)
 	// Block and the like are set by formats that hold several modules.
 	Select string
-	// SkipOperands, where not nil, tells whether the caller can do without the
-	// operands of a module that was first read from the given format. They are
-	// most of a module: a reader may leave them out then.
-	SkipOperands func(format string) bool
+	// SkipOperands, where not nil, reports whether the caller needs no operands
+	// of a module that was first read from the given format and has the given
+	// attributes. They are most of a module: a reader may leave them out then.
+	SkipOperands func(format string, attributes []components.Attribute) bool
 	// NoVerify leaves out checksums that only tell whether a file was damaged;
 	// what keeps a bad file from doing harm is always checked.
 	NoVerify bool

@@ -29,7 +29,7 @@ func timeline(n int) *components.Timeline {
 	m.Blocks.Add(m.Symbols.InternString("b"), uint32(f), 0, 0, 1)
 	m.Blocks.End.Set(0, uint32(n))
 	m.Functions.EndBlock.Set(f, 1)
-	w := &components.World{Module: m, Machine: &machine.Machine{Name: "none"}, Config: components.Config{Model: "reference", Loops: "once"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: &machine.Machine{Name: "none"}, Config: components.Config{Model: components.Reference, Loops: components.Once}, Events: components.NewEvents()}
 	var edges components.EdgeSet
 	a := components.NewAttribution()
 	var at uint64

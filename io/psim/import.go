@@ -18,8 +18,8 @@ func load(ctx context.Context, src *format.Source, opt format.Options) (*compone
 	var s *Snapshot
 	var err error
 	want := func(string) bool { return true }
-	choose := func(moduleFormat string) func(string) bool {
-		if opt.SkipOperands != nil && opt.SkipOperands(moduleFormat) {
+	choose := func(h *header) func(string) bool {
+		if opt.SkipOperands != nil && opt.SkipOperands(h.format, h.attributes) {
 			want = func(name string) bool { return !strings.HasPrefix(name, "operands.") }
 		}
 		return want

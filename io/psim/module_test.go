@@ -377,7 +377,7 @@ func TestImporter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	got, err := Importer.Module(ctx, src, format.Options{Jobs: 2, SkipOperands: func(f string) bool { return f == "test" }})
+	got, err := Importer.Module(ctx, src, format.Options{Jobs: 2, SkipOperands: func(f string, _ []components.Attribute) bool { return f == "test" }})
 	if err != nil {
 		t.Fatal(err)
 	}

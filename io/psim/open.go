@@ -40,7 +40,7 @@ func littleEndian() bool {
 // Open reads the snapshot at path: its directory, then the columns that want
 // (nil for all) says yes to, on up to jobs goroutines.
 func Open(ctx context.Context, path string, jobs int, want func(column string) bool) (*Snapshot, error) {
-	return open(ctx, path, jobs, func(string) func(string) bool { return want })
+	return open(ctx, path, jobs, func(*header) func(string) bool { return want })
 }
 
 // open is Open with the columns chosen when the format is known from which
@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string, jobs int, want func(column string) b
 // page shows what another process writes to the file after the check, and is
 // a SIGBUS where the file was cut; the placement indexes by these columns
 // without bounds checks. Huge pages make up for the copy.
-func open(ctx context.Context, path string, jobs int, choose func(moduleFormat string) func(column string) bool) (*Snapshot, error) {
+func open(ctx context.Context, path string, jobs int, choose func(h *header) func(column string) bool) (*Snapshot, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func open(ctx context.Context, path string, jobs int, choose func(moduleFormat s
 	if uint64(st.Size()) != s.pre.fileSize {
 		return nil, fmt.Errorf("%s: snapshot is cut short or has something behind it: %d bytes, not %d", path, st.Size(), s.pre.fileSize)
 	}
-	want := choose(s.head.format)
+	want := choose(s.head)
 	type piece struct {
 		col    int
 		lo, hi int64 // bytes of the column
@@ -172,17 +172,16 @@ func parseFront(name string, b []byte) (*Snapshot, error) {
 // for all) says yes to. Memory is taken as the bytes arrive, not as the
 // preamble claims.
 func Read(name string, r io.Reader, want func(column string) bool) (*Snapshot, error) {
-	return read(name, r, func(string) func(string) bool { return want })
+	return read(name, r, func(*header) func(string) bool { return want })
 }
 
-// read is Read with the columns chosen when the format is known from which
-// the module was first read.
-func read(name string, r io.Reader, choose func(moduleFormat string) func(column string) bool) (*Snapshot, error) {
+// read is Read with the columns chosen when the header is known.
+func read(name string, r io.Reader, choose func(h *header) func(column string) bool) (*Snapshot, error) {
 	s, err := readFront(name, r)
 	if err != nil {
 		return nil, err
 	}
-	want := choose(s.head.format)
+	want := choose(s.head)
 	at := int64(preambleSize + s.pre.dirSize)
 	for i, c := range s.cols {
 		if _, err := io.CopyN(io.Discard, r, c.Offset-at); err != nil {

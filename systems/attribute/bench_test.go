@@ -16,7 +16,7 @@ func BenchmarkPasses(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		w, rules := placed(b, m, load(b, "trn2"), cost.Reference, "once")
+		w, rules := placed(b, m, load(b, "trn2"), cost.Reference, components.Once)
 		a := bind(b, w, rules, components.RunA)
 		o := Options{Block: -1}
 		for _, p := range []struct {

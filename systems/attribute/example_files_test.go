@@ -21,7 +21,7 @@ func TestExamplesAddUp(t *testing.T) {
 	}
 	for n, f := range files {
 		for _, mach := range []string{"trn1", "trn2", "trn3"} {
-			for _, loops := range []string{"once", "trips"} {
+			for _, loops := range []components.Loops{components.Once, components.Trips} {
 				src, err := format.Open(ctx, f, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -32,7 +32,7 @@ func TestExamplesAddUp(t *testing.T) {
 					t.Fatal(err)
 				}
 				w, rules := placed(t, m, load(t, mach), cost.Reference, loops)
-				o := Options{Trips: loops == "trips", Block: -1}
+				o := Options{Trips: loops == components.Trips, Block: -1}
 				for run := range components.Run(2) {
 					a := bind(t, w, rules, run)
 					checkSums(t, n, w, rules, a, o, w.Latency(run))

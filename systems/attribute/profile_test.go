@@ -36,7 +36,7 @@ func TestRealProfiles(t *testing.T) {
 	mach := load(t, "trn2")
 	for n, f := range files {
 		m := readProfile(t, f)
-		w, rules := placed(t, m, mach, cost.Reference, "once")
+		w, rules := placed(t, m, mach, cost.Reference, components.Once)
 		for run := range components.Run(2) {
 			checkSums(t, n, w, rules, bind(t, w, rules, run), Options{Block: -1}, w.Latency(run))
 		}

@@ -17,8 +17,9 @@ import (
 )
 
 var cases = []struct {
-	machine, model string
-	streams        int
+	machine string
+	model   components.Model
+	streams int
 }{{"trn1", cost.Reference, 4}, {"trn2", cost.Reference, 2}, {"trn3", cost.Reference, 3}}
 
 var ctx = context.Background()
@@ -42,7 +43,7 @@ func loadAll(t testing.TB) map[string]*machine.Machine {
 }
 
 // placed returns a placed world and its rules.
-func placed(t testing.TB, m *components.Module, mach *machine.Machine, model, loops string) (*components.World, place.Rules) {
+func placed(t testing.TB, m *components.Module, mach *machine.Machine, model components.Model, loops components.Loops) (*components.World, place.Rules) {
 	t.Helper()
 	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: model, Jobs: 1, Loops: loops}, Events: components.NewEvents()}
 	if err := cost.Fill(ctx, w); err != nil {
@@ -70,15 +71,15 @@ func TestCausesAndPathAddUpToTheMakespan(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, uint64(n)))
 		c := cases[n%len(cases)]
 		m := randmod.Module(r, randmod.Options{Streams: c.streams, Blocks: true, Nested: true})
-		loops := []string{"once", "trips"}[n/2%2]
+		loops := []components.Loops{components.Once, components.Trips}[n/2%2]
 		run := components.Run(n % 2)
 		w, rules := placed(t, m, machines[c.machine], c.model, loops)
 		a := bind(t, w, rules, run)
 		if a.Gap.Len() != 0 {
 			t.Fatalf("module %d: a start of the reference model is not explained by its rules", n)
 		}
-		checkSums(t, n, w, rules, a, Options{Trips: loops == "trips", Block: -1}, w.Latency(run))
-		if loops == "trips" {
+		checkSums(t, n, w, rules, a, Options{Trips: loops == components.Trips, Block: -1}, w.Latency(run))
+		if loops == components.Trips {
 			checkBusy(t, n, w, rules, a)
 			checkReleases(t, n, w, rules, a)
 			continue
@@ -201,7 +202,7 @@ func checkReleases(t *testing.T, n int, w *components.World, rules place.Rules, 
 			continue
 		}
 		p := uint32(pred)
-		if p >= i && w.Config.Loops == "trips" {
+		if p >= i && w.Config.Loops == components.Trips {
 			continue // held from the iteration before the last, which has no events
 		}
 		from, end := span(p)
@@ -232,7 +233,7 @@ func checkReleases(t *testing.T, n int, w *components.World, rules place.Rules, 
 			left := from + place.TransferIssue(m, &rules, p)
 			// Behind a loop it may be a transfer of an earlier iteration, which has
 			// no events.
-			ok = trigger && (left == start || left > start && w.Config.Loops == "trips" && repeated(m, p))
+			ok = trigger && (left == start || left > start && w.Config.Loops == components.Trips && repeated(m, p))
 		case components.CauseBarrier:
 			ok = next == start && m.Instr.Flags.At(int(i))&components.FlagBarrier != 0
 		}
@@ -311,7 +312,7 @@ func checkLanes(t *testing.T, n int, w *components.World, rules place.Rules, a *
 	}
 	if a.Run == components.RunA {
 		once := *w
-		once.Config.Loops = "once" // as rep counts
+		once.Config.Loops = components.Once // as rep counts
 		for _, e := range summary.Make(&once).Engines {
 			for l := range rep.Lanes {
 				if m.LaneName(uint16(l)) == e.Name && rep.Lanes[l].Busy() != e.BusyNS && e.Name != "ALL" {
@@ -387,7 +388,7 @@ func TestSumsStayExactForOtherModels(t *testing.T) {
 	for n := range proptest.Cases(3_000) {
 		r := rand.New(rand.NewPCG(12, uint64(n)))
 		m := randmod.Module(r, randmod.Options{Streams: 2, Blocks: true, Nested: true})
-		w, _ := placed(t, m, mach, cost.Reference, "once")
+		w, _ := placed(t, m, mach, cost.Reference, components.Once)
 		strange(r, w)
 		a := bind(t, w, place.Rules{}, components.RunA)
 		checkSums(t, n, w, place.Rules{}, a, Options{Block: -1}, w.Latency(components.RunA))
@@ -466,7 +467,7 @@ func TestRemovingEdgesOffTheCriticalPathChangesNothing(t *testing.T) {
 		c := cases[n%len(cases)]
 		mach := machines[c.machine]
 		m := randmod.Module(r, randmod.Options{Streams: c.streams, NoCollectives: true, Nested: true})
-		w, rules := placed(t, m, mach, c.model, "once")
+		w, rules := placed(t, m, mach, c.model, components.Once)
 		a := bind(t, w, rules, components.RunA)
 		paths, err := CriticalPath(ctx, w, rules, a, Options{Block: -1})
 		if err != nil {
@@ -481,7 +482,7 @@ func TestRemovingEdgesOffTheCriticalPathChangesNothing(t *testing.T) {
 		all := n%2 == 0
 		w2, _ := placed(t, without(m, func(i, p uint32, _ uint8) bool {
 			return critical[[2]uint32{i, p}] || !all && r.IntN(2) == 0
-		}), mach, c.model, "once")
+		}), mach, c.model, components.Once)
 		if w2.Blocks[0].Latency[0] != w.Blocks[0].Latency[0] {
 			t.Fatalf("module %d: %d became %d without edges off the critical path", n, w.Blocks[0].Latency[0], w2.Blocks[0].Latency[0])
 		}
@@ -553,7 +554,7 @@ func TestSlackIsExact(t *testing.T) {
 		c := cases[n%len(cases)]
 		mach := machines[c.machine]
 		m := randmod.Module(r, randmod.Options{Streams: c.streams, NoCollectives: true, Nested: true})
-		w, rules := placed(t, m, mach, c.model, "once")
+		w, rules := placed(t, m, mach, c.model, components.Once)
 		a := bind(t, w, rules, components.RunA)
 		slack, err := Slack(ctx, w, rules, a)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"perfsim/systems/internal/randmod"
 )
 
-func predicted(t *testing.T, m *components.Module, mach *machine.Machine, loops string) *components.World {
+func predicted(t *testing.T, m *components.Module, mach *machine.Machine, loops components.Loops) *components.World {
 	t.Helper()
 	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Calibrated, Jobs: 1, Loops: loops}, Events: components.NewEvents()}
 	if err := cost.Fill(ctx, w); err != nil {
@@ -57,7 +57,7 @@ func TestTripsAgainstWritingOut(t *testing.T) {
 		if m.Blocks.Len() == 1 {
 			continue
 		}
-		once, w, all := predicted(t, m, mach, "once"), predicted(t, m, mach, "trips"), predicted(t, randmod.Unroll(m), mach, "once")
+		once, w, all := predicted(t, m, mach, components.Once), predicted(t, m, mach, components.Trips), predicted(t, randmod.Unroll(m), mach, components.Once)
 		for _, run := range []components.Run{components.RunA, components.RunB} {
 			want := float64(all.Blocks[0].Latency[run])
 			now = append(now, float64(w.Blocks[0].LatencyTrips[run])/want-1)

@@ -160,7 +160,7 @@ func TestAntiLeftOut(t *testing.T) {
 		{op: "COPY", engine: components.DVE, n: 64, dtype: components.Float32, syncs: []sync{{components.WaitGE, 4, 1}}, preds: []pred{{0, components.Anti}}},
 	}
 	m := module(t, list)
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: 1}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: components.Calibrated, Jobs: 1}, Events: components.NewEvents()}
 	if err := Run(ctx, w); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestWaitWithoutEnd(t *testing.T) {
 		{op: "COPY", engine: components.DVE, n: 64, dtype: components.Float32, syncs: []sync{{components.WaitGE, 4, 1}, {components.SetInc, 6, 1}}},
 		{op: "COPY", engine: components.DVE, n: 64, dtype: components.Float32, syncs: []sync{{components.WaitGE, 99, 1}}}, // raised by nobody here
 	})
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: 1}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: components.Calibrated, Jobs: 1}, Events: components.NewEvents()}
 	if err := Run(ctx, w); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestUsual(t *testing.T) {
 		{op: "COPY", engine: components.DVE, n: 512, dtype: components.Float32},
 	})
 	mach, _ := trn2(t)
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: 1, Loops: "once"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: components.Calibrated, Jobs: 1, Loops: components.Once}, Events: components.NewEvents()}
 	if err := Run(ctx, w); err != nil {
 		t.Fatal(err)
 	}

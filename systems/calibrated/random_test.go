@@ -89,7 +89,7 @@ func TestSameForAnyJobs(t *testing.T) {
 		m, _ := randomModule(r)
 		var runs [2]*components.World
 		for k, jobs := range []int{1, 4} {
-			runs[k] = &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: jobs}, Events: components.NewEvents()}
+			runs[k] = &components.World{Module: m, Machine: mach, Config: components.Config{Model: components.Calibrated, Jobs: jobs}, Events: components.NewEvents()}
 			if err := Run(ctx, runs[k]); err != nil {
 				r.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestTrips(t *testing.T) {
 	if err := m.Check(); err != nil {
 		t.Fatal(err)
 	}
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: 1, Loops: "trips"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: components.Calibrated, Jobs: 1, Loops: components.Trips}, Events: components.NewEvents()}
 	if err := Run(ctx, w); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func BenchmarkRun(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: "calibrated", Jobs: 1}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: components.Calibrated, Jobs: 1}, Events: components.NewEvents()}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := Run(ctx, w); err != nil {

@@ -68,7 +68,7 @@ func Run(ctx context.Context, w *components.World) error {
 					}
 				}
 				freed[n] = max(freed[n], blk.sim.freed)
-				if w.Config.Loops == "trips" && components.Repeats(m, b) {
+				if w.Config.Loops == components.Trips && components.Repeats(m, b) {
 					last, err := blk.trips(ctx, b)
 					if err != nil {
 						return err

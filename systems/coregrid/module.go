@@ -56,7 +56,7 @@ func run(ctx context.Context, m *components.Module, edges *components.EdgeSet) (
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	w := &components.World{Module: m, Events: components.NewEvents(), Config: components.Config{Model: "cores", Jobs: 1, Loops: "once"}}
+	w := &components.World{Module: m, Events: components.NewEvents(), Config: components.Config{Model: components.Cores, Jobs: 1, Loops: components.Once}}
 	if err := place.RunRules(ctx, w, place.Rules{}); err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ import (
 
 // The models a simulation may use.
 const (
-	Reference  = "reference"  // the documented simulator
-	Calibrated = "calibrated" // fitted to measured profiles
-	Replay     = "replay"     // the durations the input brought
+	Reference  = components.Reference
+	Calibrated = components.Calibrated
+	Replay     = components.Replay
 )
 
 // chunk is how many rows one goroutine takes at a time.
@@ -53,7 +53,7 @@ func Fill(ctx context.Context, w *components.World) error {
 		}
 		row = newReplay(m, w.Machine)
 	default:
-		return fmt.Errorf("model %q is not reference, calibrated or replay", w.Config.Model)
+		return fmt.Errorf("the %s model gives instructions no costs", w.Config.Model)
 	}
 	issue, latency := m.Instr.Issue.Slice(), m.Instr.Latency.Slice()
 	g, ctx := errgroup.WithContext(ctx)

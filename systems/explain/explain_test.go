@@ -25,7 +25,7 @@ var (
 	engine = scenario.Engine{Cost: cost.Fill, Place: place.Run}
 )
 
-func placed(t testing.TB, m *components.Module, mach string, loops string) *components.World {
+func placed(t testing.TB, m *components.Module, mach string, loops components.Loops) *components.World {
 	t.Helper()
 	mc, err := machine.Load(mach)
 	if err != nil {
@@ -52,7 +52,7 @@ func example(t testing.TB, name string) *components.World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placed(t, m, "trn2", "once")
+	return placed(t, m, "trn2", components.Once)
 }
 
 func report(t testing.TB, w *components.World, o Options) (*Analysis, *Report) {
@@ -120,7 +120,7 @@ func TestCausesAreWorthWhatTheySay(t *testing.T) {
 	tried := map[string]int{}
 	for k := range uint64(n) {
 		m := randmod.Module(rand.New(rand.NewPCG(51, k)), randmod.Options{Streams: 4, Most: 60, Blocks: true, NoCollectives: true})
-		w := placed(t, m, "trn1", "once")
+		w := placed(t, m, "trn1", components.Once)
 		x, r := report(t, w, Options{Block: -1, Top: 30})
 		for _, c := range r.Causes {
 			tried[c.Kind+" "+strings.TrimPrefix(c.Name, "nc1.")]++
@@ -211,7 +211,7 @@ func checkInstruction(t *testing.T, w *components.World, x *Analysis, i componen
 
 func TestTripsCount(t *testing.T) {
 	w := example(t, "loop.bir.json")
-	w.Config.Loops = "trips"
+	w.Config.Loops = components.Trips
 	if err := place.Run(context.Background(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestFalseDependencies(t *testing.T) {
 	if Touch(m, 0, 1) != overlap.Yes || Touch(m, 1, 2) != overlap.No {
 		t.Fatalf("copies touch: %d, %d", Touch(m, 0, 1), Touch(m, 1, 2))
 	}
-	w := placed(t, m, "trn2", "once")
+	w := placed(t, m, "trn2", components.Once)
 	x, r := report(t, w, Options{Block: -1})
 	var lint *Lint
 	for k := range r.Lints {
@@ -328,7 +328,7 @@ func TestDMALints(t *testing.T) {
 	if err := m.Link(&components.EdgeSet{}); err != nil {
 		t.Fatal(err)
 	}
-	_, r := report(t, placed(t, m, "trn2", "once"), Options{Block: -1})
+	_, r := report(t, placed(t, m, "trn2", components.Once), Options{Block: -1})
 	got := map[string]float64{}
 	for _, l := range r.Lints {
 		got[l.Code] = l.Value

@@ -200,7 +200,7 @@ func Analyse(ctx context.Context, w *components.World, engine scenario.Engine, o
 		o.Buffers = o.Top
 	}
 	x := &Analysis{World: w, Engine: engine, Rules: place.RulesFor(w), opt: o,
-		count: attribute.Options{Trips: w.Config.Loops == "trips", Window: o.Window, Block: o.Block}}
+		count: attribute.Options{Trips: w.Config.Loops == components.Trips, Window: o.Window, Block: o.Block}}
 	var err error
 	if x.Why, err = attribute.Bind(ctx, w, x.Rules, components.RunA); err != nil {
 		return nil, err

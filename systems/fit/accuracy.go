@@ -190,7 +190,7 @@ func (p *profile) completions() []float64 {
 func reference(ctx context.Context, m *components.Module, mach *machine.Machine, _ *profile) (Score, error) {
 	c := *m
 	c.Notes = nil
-	w := &components.World{Module: &c, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1, Loops: "once"}, Events: components.NewEvents()}
+	w := &components.World{Module: &c, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1, Loops: components.Once}, Events: components.NewEvents()}
 	// The columns written must not be the module's.
 	c.Instr.Issue.Drop()
 	c.Instr.Latency.Drop()

@@ -479,7 +479,7 @@ func (b *simBuilder) finish(jobs int) (*components.World, error) {
 		return nil, err
 	}
 	w := &components.World{Module: m, Machine: &machine.Machine{Name: "netlist"}, Events: components.NewEvents()}
-	w.Config = components.Config{Model: "replay", Jobs: max(jobs, 1), Loops: "once"}
+	w.Config = components.Config{Model: components.Replay, Jobs: max(jobs, 1), Loops: components.Once}
 	return w, nil
 }
 

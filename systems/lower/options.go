@@ -46,14 +46,19 @@ func DefaultOptions() Options {
 	return Options{Buffers: 2, DefaultTrip: 1, MaxInstructions: 25_000_000, Unroll: 16, Compress: true, Inline: 256, Group: true}
 }
 
+// MostBuffers is the largest Options.Buffers.
+const MostBuffers = 16
+
 func (o *Options) check() error {
 	switch {
-	case o.Buffers < 1 || o.Buffers > 16:
-		return fmt.Errorf("buffers is %d, not between 1 and 16", o.Buffers)
+	case o.Buffers < 1 || o.Buffers > MostBuffers:
+		return fmt.Errorf("buffers is %d, not between 1 and %d", o.Buffers, MostBuffers)
 	case o.DefaultTrip < 0:
 		return fmt.Errorf("the default trip count %d is negative", o.DefaultTrip)
 	case o.MaxInstructions < 1:
 		return fmt.Errorf("the largest number of instructions is %d, not at least 1", o.MaxInstructions)
+	case o.Inline < 0:
+		return fmt.Errorf("inline is %d, not at least 0", o.Inline)
 	case o.Unroll < 1:
 		return fmt.Errorf("unroll is %d, not at least 1", o.Unroll)
 	}

@@ -22,9 +22,9 @@ func loadMachine(t testing.TB, name string) *machine.Machine {
 }
 
 // predict places a module and returns its latency in ns, both runs.
-func predict(t testing.TB, m *components.Module, mach *machine.Machine, model string) [2]uint64 {
+func predict(t testing.TB, m *components.Module, mach *machine.Machine, model components.Model) [2]uint64 {
 	t.Helper()
-	w := &components.World{Module: m, Machine: mach, Events: components.NewEvents(), Config: components.Config{Model: model, Jobs: 2, Loops: "trips"}}
+	w := &components.World{Module: m, Machine: mach, Events: components.NewEvents(), Config: components.Config{Model: model, Jobs: 2, Loops: components.Trips}}
 	ctx := context.Background()
 	if err := cost.Fill(ctx, w); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestCompressionError(t *testing.T) {
 		{"attention 4096", attention(4096, 128, components.ElemBF16)},
 	} {
 		mach := loadMachine(t, "trn2")
-		for _, model := range []string{cost.Reference, cost.Calibrated} {
+		for _, model := range []components.Model{cost.Reference, cost.Calibrated} {
 			opt := lower.DefaultOptions()
 			kept := lowered(t, c.g, mach, opt)
 			a := predict(t, kept.Module, mach, model)[0]

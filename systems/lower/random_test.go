@@ -174,7 +174,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, model := range []string{cost.Reference, cost.Calibrated} {
+			for _, model := range []components.Model{cost.Reference, cost.Calibrated} {
 				if x, y := predict(t, m, mach, model), predict(t, again, mach, model); x != y {
 					t.Errorf("%s, operands %v, %s: %v before, %v after", m.Name, operands, model, x, y)
 				}

@@ -44,7 +44,7 @@ func readAndPlace(b []byte, mach *machine.Machine) bool {
 	if err != nil || m.Check() != nil {
 		return false
 	}
-	for _, model := range []string{cost.Reference, cost.Replay} {
+	for _, model := range []components.Model{cost.Reference, cost.Replay} {
 		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: model, Jobs: 2}, Events: components.NewEvents()}
 		if cost.Fill(context.Background(), w) != nil {
 			continue

@@ -18,9 +18,9 @@ import (
 )
 
 // counted places m with loops as often as they run.
-func counted(t testing.TB, m *components.Module, mach *machine.Machine, model string) *components.World {
+func counted(t testing.TB, m *components.Module, mach *machine.Machine, model components.Model) *components.World {
 	t.Helper()
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: model, Jobs: 1, Loops: "trips"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: model, Jobs: 1, Loops: components.Trips}, Events: components.NewEvents()}
 	if err := cost.Fill(context.Background(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestTripsByHand(t *testing.T) {
 		if err := m.Check(); err != nil {
 			t.Fatal(c.name, err)
 		}
-		w := &components.World{Module: m, Config: components.Config{Jobs: 1, Loops: "trips"}, Events: components.NewEvents()}
+		w := &components.World{Module: m, Config: components.Config{Jobs: 1, Loops: components.Trips}, Events: components.NewEvents()}
 		if err := RunRules(context.Background(), w, Rules{}); err != nil {
 			t.Fatal(c.name, err)
 		}
@@ -239,7 +239,7 @@ func TestDeepLoopsEnd(t *testing.T) {
 		rows = append(rows, row{loop: 3, rows: 2*(depth-n) - 1}, row{lane: components.LanePE, issue: 10, latency: 10})
 	}
 	m := byHand(rows)
-	w := &components.World{Module: m, Config: components.Config{Jobs: 1, Loops: "trips"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Config: components.Config{Jobs: 1, Loops: components.Trips}, Events: components.NewEvents()}
 	if err := RunRules(context.Background(), w, Rules{}); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func run(ctx context.Context, w *components.World, rules Rules, assembly bool) e
 	}
 	blocks := m.TopBlocks()
 	place := func(ctx context.Context, b int) error {
-		if err := newKernel(w, rules, arrive, fast).block(ctx, b); err != nil || w.Config.Loops != "trips" || !components.Repeats(m, b) {
+		if err := newKernel(w, rules, arrive, fast).block(ctx, b); err != nil || w.Config.Loops != components.Trips || !components.Repeats(m, b) {
 			return err
 		}
 		return newKernel(w, rules, arrive, fast).trips(ctx, b)

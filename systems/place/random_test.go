@@ -24,8 +24,9 @@ func TestEngineEqualsSlowSimulator(t *testing.T) {
 		machines[n] = m
 	}
 	cases := []struct {
-		machine, model string
-		streams        int
+		machine string
+		model   components.Model
+		streams int
 	}{{"trn1", cost.Reference, 4}, {"trn2", cost.Reference, 2}, {"trn3", cost.Reference, 3}, {"trn2", cost.Calibrated, 4}}
 	for n := range modules {
 		r := rand.New(rand.NewPCG(7, uint64(n)))

@@ -82,33 +82,25 @@ type Rules struct {
 	Queues []machine.Queue
 }
 
-// ReplayDocumented is the rule set for replaying a trace of the documented
-// simulator.
-const ReplayDocumented = "replay-documented"
-
-// RulesOf returns the rules of a model on a machine.
-func RulesOf(model string, mach *machine.Machine) Rules {
-	r := &mach.Reference
-	switch model {
-	case "reference":
-	case ReplayDocumented:
-		// The recorded durations of collectives contain their bandwidth shares.
-		// A trace does not name its queues.
-		return Rules{Banks: true, Couplings: r.Couplings, Inputs: true}
-	default:
+// RulesOf returns the rules of a model on a machine, for a module that is no
+// trace of the documented simulator.
+func RulesOf(model components.Model, mach *machine.Machine) Rules {
+	if model != components.Reference {
 		return Rules{}
 	}
+	r := &mach.Reference
 	return Rules{Banks: true, Couplings: r.Couplings, Inputs: true, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
 		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
 }
 
-// RulesFor returns the rules by which Run places the world.
+// RulesFor returns the rules by which Run places the world. A replayed trace
+// of the documented simulator keeps the rules that its durations do not show:
+// the shares of collectives are in the durations, queues are not in a trace.
 func RulesFor(w *components.World) Rules {
-	model := w.Config.Model
-	if model == cost.Replay && w.Module.Attribute(cost.DocumentedTrace) != "" {
-		model = ReplayDocumented
+	if w.Config.Model == components.Replay && w.Module.Attribute(cost.DocumentedTrace) != "" {
+		return Rules{Banks: true, Couplings: w.Machine.Reference.Couplings, Inputs: true}
 	}
-	return RulesOf(model, w.Machine)
+	return RulesOf(w.Config.Model, w.Machine)
 }
 
 // Slot is a resource that one instruction holds at a time: a lane, the PSUM

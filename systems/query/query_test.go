@@ -30,7 +30,7 @@ func world(t testing.TB, seed uint64) *components.World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1, Loops: "once"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1, Loops: components.Once}, Events: components.NewEvents()}
 	if err := cost.Fill(ctx, w); err != nil {
 		t.Fatal(err)
 	}

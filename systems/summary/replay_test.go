@@ -17,7 +17,7 @@ import (
 )
 
 // placed places m.
-func placed(t *testing.T, m *components.Module, mach *machine.Machine, model string) *components.World {
+func placed(t *testing.T, m *components.Module, mach *machine.Machine, model components.Model) *components.World {
 	t.Helper()
 	w := &components.World{Module: m, Machine: mach, Events: components.NewEvents(), Config: components.Config{Model: model, Jobs: 1}}
 	if err := cost.Fill(context.Background(), w); err != nil {

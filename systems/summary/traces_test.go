@@ -82,7 +82,7 @@ func TestTraceRefusesReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, model := range []string{cost.Reference, cost.Calibrated} {
+	for _, model := range []components.Model{cost.Reference, cost.Calibrated} {
 		w := &components.World{Module: m, Machine: mach, Events: components.NewEvents()}
 		w.Config = components.Config{Model: model, Jobs: 1}
 		if err := cost.Fill(context.Background(), w); err == nil {

@@ -36,7 +36,7 @@ func TestBusyCountsTrips(t *testing.T) {
 	}{{0, 0, 1}, {2, 2, 3}, {4, 4, 5}} {
 		m.Blocks.End.Set(m.Blocks.Add(name, uint32(f), b.parent, components.InstrID(b.first), b.trip), 5)
 	}
-	for loops, want := range map[string]uint64{"once": 160, "trips": 40 + 3*(20+5*100)} {
+	for loops, want := range map[components.Loops]uint64{components.Once: 160, components.Trips: 40 + 3*(20+5*100)} {
 		w.Config.Loops = loops
 		if err := place.RunRules(context.Background(), w, place.Rules{}); err != nil {
 			t.Fatal(err)

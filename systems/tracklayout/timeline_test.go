@@ -41,7 +41,7 @@ func TestFiguresAreTheProfilers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Calibrated, Jobs: 1, Loops: "once", Why: true}, Events: components.NewEvents()}
+		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Calibrated, Jobs: 1, Loops: components.Once, Why: true}, Events: components.NewEvents()}
 		if err := cost.Fill(ctx, w); err != nil {
 			t.Fatal(err)
 		}

@@ -127,7 +127,7 @@ func (p *plan) set(s Setting) error {
 		c.Value = v
 		p.w.Machine.Calibrated.Constants[s.Name] = c
 		if p.w.Config.Model != cost.Calibrated {
-			p.notes = append(p.notes, s.Name+" is a constant of the calibrated model; the "+p.w.Config.Model+" model does not use it")
+			p.notes = append(p.notes, s.Name+" is a constant of the calibrated model; the "+p.w.Config.Model.String()+" model does not use it")
 		}
 		return nil
 	}

@@ -153,7 +153,7 @@ func boundOf(ctx context.Context, w *components.World, rules place.Rules, run co
 	if err != nil {
 		return "", err
 	}
-	paths, err := attribute.CriticalPath(ctx, w, rules, a, attribute.Options{Block: -1, Trips: w.Config.Loops == "trips"})
+	paths, err := attribute.CriticalPath(ctx, w, rules, a, attribute.Options{Block: -1, Trips: w.Config.Loops == components.Trips})
 	if err != nil {
 		return "", err
 	}

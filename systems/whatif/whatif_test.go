@@ -120,14 +120,14 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-func world(t testing.TB, seed uint64, mach, model string) *components.World {
+func world(t testing.TB, seed uint64, mach string, model components.Model) *components.World {
 	t.Helper()
 	m := randmod.Module(rand.New(rand.NewPCG(31, seed)), randmod.Options{Streams: map[string]int{"trn1": 4, "trn2": 2}[mach], Most: 80, Blocks: true})
 	mc, err := machine.Load(mach)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &components.World{Module: m, Machine: mc, Config: components.Config{Model: model, Jobs: 2, Loops: "once"}, Events: components.NewEvents()}
+	w := &components.World{Module: m, Machine: mc, Config: components.Config{Model: model, Jobs: 2, Loops: components.Once}, Events: components.NewEvents()}
 	if err := engine.Cost(ctx, w); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func world(t *testing.T, n int) *components.World {
 		t.Fatal(err)
 	}
 	w := &components.World{Module: m, Machine: &machine.Machine{Name: "test"}, Events: components.NewEvents()}
-	w.Config = components.Config{Model: "replay", Jobs: 1, Loops: "once"}
+	w.Config = components.Config{Model: components.Replay, Jobs: 1, Loops: components.Once}
 	if err := place.RunRules(context.Background(), w, place.Rules{}); err != nil {
 		t.Fatal(err)
 	}

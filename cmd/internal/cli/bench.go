@@ -293,9 +293,13 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*modelrun.Outcome, *rec
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
+	cost, err := components.ParseModel(f.cost)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
 	opt := modelrun.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
 		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Repeats: f.repeats, Jobs: f.jobs,
-		Lower: lower.DefaultOptions(), Cost: f.cost}
+		Lower: lower.DefaultOptions(), Cost: cost}
 	if c.Flags().Changed("num_tokens") {
 		opt.Tokens = int64(f.args.NumTokens)
 	}

@@ -15,6 +15,7 @@ import (
 	"perfsim/bench/modelrun"
 	"perfsim/bench/models"
 	"perfsim/bench/record"
+	"perfsim/components"
 	"perfsim/systems/lower"
 )
 
@@ -177,7 +178,7 @@ func tableRow(c *cobra.Command, model, config string, machines []string, jobs in
 		}
 		began := time.Now()
 		o, err := modelrun.Run(c.Context(), modelrun.Options{Model: model, Config: config, Machine: m, Format: format, Fidelity: "HiFi3", LoopCount: 1,
-			Jobs: jobs, Lower: lower.DefaultOptions(), Cost: "reference"})
+			Jobs: jobs, Lower: lower.DefaultOptions(), Cost: components.Reference})
 		if err != nil {
 			return "", fmt.Errorf("%s %s on %s: %w", model, config, m, err)
 		}

@@ -52,24 +52,24 @@ with the calibrated constants of another, scaled by documented clocks and rates.
 				return err
 			}
 			if scale != "" {
-				return scaleMachine(c, scale, in.machine, o.out)
+				return scaleMachine(c, scale, in.settings.Machine, o.out)
 			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			var modules []*components.Module
 			for _, path := range args {
-				m, err := in.load(c.Context(), c, path, p)
+				l, err := in.load(c.Context(), c, path, p)
 				if err != nil {
 					return err
 				}
-				modules = append(modules, m)
+				modules = append(modules, l.Module)
 			}
 			nameModules(modules, args)
-			base, err := in.machineFor(modules[0])
+			base, err := in.settings.MachineOf(modules[0])
 			if err != nil {
 				return err
 			}
-			if o.machine = in.machine; o.machine == "" {
+			if o.machine = in.settings.Machine; o.machine == "" {
 				o.machine = base.Name
 			}
 			traces := 0
@@ -90,7 +90,7 @@ with the calibrated constants of another, scaled by documented clocks and rates.
 	in.addReading(c)
 	in.measuredOnly = true
 	fl := c.Flags()
-	fl.StringVar(&in.machine, "machine", "", "machine whose description is fitted, by name or file; default: what the first input was made for, else trn2")
+	in.addMachine(c, "machine whose description is fitted, by name or file; default: what the first input was made for, else trn2")
 	fl.StringVarP(&o.out, "output", "o", "", "write the machine description with the fitted constants to this file")
 	fl.StringVar(&o.report, "report", "", "write the accuracy report (Markdown: cross-validation, baselines, DMA, sensitivity, constants) to this file")
 	fl.StringVar(&scale, "scale-from", "", "scale the calibrated constants of this machine to --machine instead of fitting")

@@ -50,10 +50,14 @@ of a snapshot that is read is checked. - is standard input or output.
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			began := time.Now()
-			m, err := in.load(c.Context(), c, args[0], p)
+			l, err := in.load(c.Context(), c, args[0], p)
+			if err == nil {
+				err = in.explainError(l.Keep(c.Context(), in.jobs))
+			}
 			if err != nil {
 				return err
 			}
+			m := l.Module
 			size, err := writeModule(c.Context(), args[1], c.OutOrStdout(), exp, m, in.jobs, p)
 			p.close()
 			switch {
@@ -68,8 +72,7 @@ of a snapshot that is read is checked. - is standard input or output.
 			return err
 		},
 	}
-	in.addReading(c)
-	in.addGraph(c)
+	in.add(c)
 	c.Flags().StringVar(&to, "to", "", "format of the output instead of going by its ending")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object about what was done")
 	return c

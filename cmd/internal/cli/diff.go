@@ -15,7 +15,10 @@ import (
 )
 
 // sideFlags say what a side of a comparison is.
-type sideFlags struct{ what, machine, model string }
+type sideFlags struct {
+	what, machine string
+	model         components.Model
+}
 
 const (
 	sideAuto      = "auto"
@@ -86,7 +89,7 @@ more than a threshold. -o writes both as one trace, two processes side by side.`
 	fl.StringVar(&a.what, "a", sideAuto, "what A is: measured, predicted, or auto")
 	fl.StringVar(&b.what, "b", sideAuto, "what B is: measured, predicted, or auto")
 	fl.StringVar(&b.machine, "machine-b", "", "machine for B's prediction; default: that of --machine")
-	fl.StringVar(&b.model, "model-b", "", "model for B's prediction; default: that of --model")
+	fl.Var((*modelValue)(&b.model), "model-b", "model for B's prediction; default: that of --model")
 	fl.StringVar(&opt.Match, "match", compare.MatchAuto, "match instructions by id, name, order (n-th of an opcode on an engine) or auto")
 	fl.StringVar(&opt.Align, "align", compare.AlignKernel, "lay the sides over one another at the kernel's start, at the first event (start), or as they are (none)")
 	fl.Float64Var(&opt.Threshold, "threshold", 0, "difference of starts in ns from which the timelines count as parted; default: 1 % of A's kernel time")
@@ -103,11 +106,6 @@ func checkSides(opt *compare.Options, a, b *sideFlags) error {
 		default:
 			return usagef("--%s %q is not measured, predicted or auto", s.flag, s.v)
 		}
-	}
-	switch b.model {
-	case "", "reference", "calibrated", "replay":
-	default:
-		return usagef("--model-b %q is not reference, calibrated or replay", b.model)
 	}
 	switch opt.Match {
 	case compare.MatchAuto, compare.MatchID, compare.MatchName, compare.MatchOrder:
@@ -135,65 +133,52 @@ func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags,
 	if err != nil {
 		return nil, nil, err
 	}
+	own := *in
+	if b.machine != "" {
+		own.settings.Machine = b.machine
+	}
+	if b.model != components.NoModel {
+		own.settings.Model = b.model
+	}
 	n := m
-	if len(args) > 1 && args[1] != args[0] {
-		if n, err = in.load(ctx, c, args[1], p); err != nil {
+	one := len(args) == 1 || args[1] == args[0]
+	// A graph is lowered for its machine.
+	if !one || m.Lowering != nil && b.machine != "" {
+		if n, err = own.load(ctx, c, args[len(args)-1], p); err != nil {
 			return nil, nil, err
 		}
 	}
-	one := m == n
-	measuredA, measuredB := a.what == sideMeasured || a.what == sideAuto && m.HasMeasurement(), b.what == sideMeasured || b.what == sideAuto && n.HasMeasurement() && !one
+	measuredA := a.what == sideMeasured || a.what == sideAuto && m.Module.HasMeasurement()
+	measuredB := b.what == sideMeasured || b.what == sideAuto && n.Module.HasMeasurement() && !one
 	if one && a.what == sideAuto && b.what == sideMeasured {
 		measuredA = false
 	}
-	if len(args) == 1 && !measuredA && !measuredB && b.machine == "" && b.model == "" {
+	if len(args) == 1 && !measuredA && !measuredB && b.machine == "" && b.model == components.NoModel {
 		return nil, nil, fmt.Errorf("%s has no measured times to compare the prediction with; name a second input, or another machine or model for B (--machine-b, --model-b)", args[0])
 	}
 	names := [2]string{shortName(args[0]), shortName(args[len(args)-1])}
-	if first, err = makeSide(ctx, in, m, measuredA, names[0], "", "", p); err != nil {
+	if first, err = makeSide(ctx, in, m, measuredA, names[0], p); err != nil {
 		return nil, nil, err
 	}
-	second, err = makeSide(ctx, in, n, measuredB, names[1], b.machine, b.model, p)
+	second, err = makeSide(ctx, &own, n, measuredB, names[1], p)
 	return first, second, err
 }
 
-// makeSide makes one timeline; machineName and model replace the flags' own
-// where not empty.
-func makeSide(ctx context.Context, in *inputFlags, m *components.Module, measured bool, name, machineName, model string, p *progress) (*compare.Side, error) {
+// makeSide makes one timeline.
+func makeSide(ctx context.Context, in *inputFlags, l *systems.Loaded, measured bool, name string, p *progress) (*compare.Side, error) {
 	if measured {
-		if !m.HasMeasurement() {
+		if !l.Module.HasMeasurement() {
 			return nil, fmt.Errorf("%s has no measured times", name)
 		}
-		s := compare.Measured(m)
+		s := compare.Measured(l.Module)
 		s.Name = name + ", measured"
 		return s, nil
 	}
-	own := *in
-	if machineName != "" {
-		own.machine = machineName
-	}
-	if model != "" {
-		own.model = model
-	}
-	w := &components.World{Module: m, Events: components.NewEvents()}
-	var err error
-	if w.Machine, err = own.machineFor(m); err != nil {
+	r, err := in.simulate(ctx, l, systems.Request{}, p)
+	if err != nil {
 		return nil, err
 	}
-	if w.Config, err = own.configure(m, w.Machine); err != nil {
-		return nil, err
-	}
-	w.Config.Progress = func(done, _ int64) { p.set(done) }
-	e := systems.Engine()
-	p.start("prediction", int64(m.Instr.Len()), false)
-	if err := e.Cost(ctx, w); err != nil {
-		return nil, err
-	}
-	if err := e.Place(ctx, w); err != nil {
-		return nil, err
-	}
-	p.finish()
-	return compare.Predicted(w, fmt.Sprintf("%s, predicted (%s, %s)", name, w.Machine.Name, w.Config.Model), components.RunA), nil
+	return r.Side(fmt.Sprintf("%s, predicted (%s, %s)", name, r.World.Machine.Name, r.World.Config.Model)), nil
 }
 
 // mostOpcodes bounds the rows printed for people; --json has them all.

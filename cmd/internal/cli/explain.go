@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/systems"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
 )
@@ -35,7 +34,6 @@ latency, to the nanosecond.`,
   perfsim explain --json module.bir.json | jq '.causes[0]'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			in.lowering.wantOperands = !c.Flags().Changed("operands") // buffers are what is asked about
 			if err := in.check(); err != nil {
 				return err
 			}
@@ -46,10 +44,11 @@ latency, to the nanosecond.`,
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			ctx := c.Context()
-			w, err := in.predict(ctx, c, input, p)
+			res, err := in.predict(ctx, c, input, p)
 			if err != nil {
 				return err
 			}
+			w := res.World
 			block, err := findBlock(w.Module, o.block)
 			if err != nil {
 				return err
@@ -59,11 +58,11 @@ latency, to the nanosecond.`,
 				opt.Buffers = max(o.top, 10)
 			}
 			p.start("explaining", 5, false)
-			x, err := explain.Analyse(ctx, w, systems.Engine(), opt)
+			x, err := res.Explain(ctx, opt)
 			if err != nil {
 				return err
 			}
-			t := explainText{x: x, out: c.OutOrStdout(), input: input, top: o.top}
+			t := explainText{x: x, notes: res.Notes(), out: c.OutOrStdout(), input: input, top: o.top}
 			if o.instruction != "" {
 				i, err := explain.Find(w.Module, o.instruction)
 				if err != nil {
@@ -91,7 +90,7 @@ latency, to the nanosecond.`,
 			r.Window = windowText(win)
 			if o.json {
 				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name,
-					Model: w.Config.Model, Loops: w.Config.Loops, Instructions: w.Module.Instr.Len(), Report: r, Notes: append(slices.Clone(w.Module.Notes), modelNotes(w)...)})
+					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.Instr.Len(), Report: r, Notes: res.Notes()})
 			}
 			switch {
 			case o.engine != "":
@@ -109,7 +108,7 @@ latency, to the nanosecond.`,
 		},
 	}
 	in.add(c)
-	keepOperands(c, &in)
+	in.keepOperands() // buffers are what is asked about
 	fl := c.Flags()
 	fl.IntVar(&o.top, "top", 5, "rows of every list")
 	fl.StringVar(&o.engine, "engine", "", "details of one engine: what its time is and what it waits for")
@@ -120,13 +119,6 @@ latency, to the nanosecond.`,
 	fl.BoolVar(&o.antideps, "antideps", false, "what the anti-dependencies of every buffer cost")
 	fl.BoolVar(&o.json, "json", false, "print the whole report as one JSON object")
 	return c
-}
-
-// keepOperands makes keeping the operands of lowered graphs the default:
-// buffers and false dependencies are told by them.
-func keepOperands(c *cobra.Command, in *inputFlags) {
-	in.lowering.operands = true
-	c.Flags().Lookup("operands").DefValue = "true"
 }
 
 type explainFlags struct {

@@ -24,6 +24,7 @@ const mostNotes = 5
 
 // explainText prints reports for people.
 type explainText struct {
+	notes []components.Note
 	x     *explain.Analysis
 	out   io.Writer
 	input string
@@ -163,7 +164,7 @@ func (t *explainText) screen(r *explain.Report) error {
 			fmt.Fprintf(t.out, "! %s%s\n", l.Text, at)
 		}
 	}
-	if notes := append(plainNotes(t.x.World.Module.Notes), modelNotes(t.x.World)...); len(notes) > 0 {
+	if notes := plainNotes(t.notes); len(notes) > 0 {
 		fmt.Fprintln(t.out)
 		for k, n := range notes {
 			if k == mostNotes && len(notes) > k+1 {

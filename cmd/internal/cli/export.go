@@ -67,16 +67,16 @@ the tables under the names of the Neuron profiler's files.`,
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			ctx := c.Context()
-			w, err := in.predict(ctx, c, args[0], p)
+			res, err := in.predict(ctx, c, args[0], p)
 			if err != nil {
 				return err
 			}
-			block, err := findBlock(w.Module, o.block)
+			block, err := findBlock(res.World.Module, o.block)
 			if err != nil {
 				return err
 			}
 			p.start("attribution", -1, false)
-			t, err := tracklayout.Make(ctx, w, tracklayout.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: true})
+			t, err := res.Timeline(ctx, tracklayout.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: true})
 			if err != nil {
 				return err
 			}
@@ -237,7 +237,7 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 		return []exportedFile{one}, err
 	case "chrome":
 		about := [][2]string{{"tool", "perfsim"}, {"tool_version", Version}, {"module", t.World.Module.Name}, {"machine", t.World.Machine.Name},
-			{"model", t.World.Config.Model}, {"clock", "simulated"}}
+			{"model", t.World.Config.Model.String()}, {"clock", "simulated"}}
 		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
 			s, err := catapult.WriteObject(ctx, w, t, catapult.ObjectOptions{NoFlows: o.noFlows, About: about, Progress: told})
 			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unshown, s.Counters

@@ -5,64 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"perfsim/components"
-	"perfsim/components/machine"
-	"perfsim/components/machine/grid"
-	"perfsim/io/format"
-	"perfsim/io/formats"
-	"perfsim/systems/cost"
+	"perfsim/systems"
+	"perfsim/systems/lower"
 )
 
-// inputFlags are the flags of every command that reads a module and puts it
-// on a machine.
+// inputFlags are the flags of commands that read a module.
 type inputFlags struct {
-	path    string         // of the input, where what lies beside it counts
-	command *cobra.Command // what runs, for what an error tells to type
-	format  string
-	machine string
-	model   string
-	loops   string
-	jobs    int
-	quiet   bool
-	// noVerify leaves out the checksums of snapshots.
+	command  *cobra.Command // what runs, for what an error says to type
+	format   string
 	noVerify bool
-	// skipOperands tells whether the command can do without the operands of a
-	// module that was first read from the given format; nil for no.
-	skipOperands func(format string) bool
+	jobs     int
+	quiet    bool
+
+	// settings are what changes a prediction; the flags of addPrediction set
+	// them.
+	settings           systems.Settings
+	trips              []string
+	noCompress, noFuse bool
+	graphFlags         []string // names of the flags that are about graphs
+
 	// measuredOnly is set by commands that have no use for operator graphs.
 	measuredOnly bool
-	lowering     lowerFlags
-	// rebuildDeps is set by commands that run the dependency passes.
-	rebuildDeps bool
-	// policy and dumpSched are set by commands that run post_sched.
-	policy    int
-	dumpSched bool
+	// skipOperands is set by commands that print nothing about operands.
+	skipOperands bool
 }
 
+// add adds the flags of commands that predict: the whole group of what
+// changes a prediction, so that every command can ask for the same one.
 func (f *inputFlags) add(c *cobra.Command) {
-	fl := c.Flags()
 	f.addReading(c)
-	f.addGraph(c)
-	fl.StringVar(&f.model, "model", "", "reference, calibrated or replay; default: calibrated for measured profiles, replay for traces, reference for the rest")
-	fl.StringVar(&f.loops, "loops", "", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
+	f.addPrediction(c)
 }
 
 // addReading adds the flags of commands that read a module.
 func (f *inputFlags) addReading(c *cobra.Command) {
+	f.command = c
 	c.Flags().StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
 	c.Flags().BoolVar(&f.noVerify, "no-verify", false, "do not check the checksums of a snapshot; what keeps a bad file from doing harm is checked all the same")
 	f.addWorking(c)
-}
-
-// addGraph adds the flags of commands that read graphs too, which are lowered
-// for a machine.
-func (f *inputFlags) addGraph(c *cobra.Command) {
-	c.Flags().StringVar(&f.machine, "machine", "", "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
-	f.lowering.add(c)
 }
 
 // addWorking adds the flags of commands that work for a while.
@@ -71,98 +59,232 @@ func (f *inputFlags) addWorking(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
 }
 
-// check finds wrong values before any work.
+// addMachine adds --machine alone, for commands that predict nothing.
+func (f *inputFlags) addMachine(c *cobra.Command, doc string) {
+	c.Flags().StringVar(&f.settings.Machine, "machine", "", doc)
+}
+
+// addPrediction adds every flag that changes a prediction.
+func (f *inputFlags) addPrediction(c *cobra.Command) {
+	s := &f.settings
+	fl := c.Flags()
+	fl.Var((*modelValue)(&s.Model), "model", "reference, calibrated or replay; default: calibrated for measured profiles, replay for traces, reference for the rest")
+	fl.Var((*loopsValue)(&s.Loops), "loops", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
+	f.addMachine(c, "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
+	fl.BoolVar(&s.RebuildDeps, "rebuild-deps", false, "derive the dependencies of every function from access patterns, not only of those that came without any")
+
+	before := map[string]bool{}
+	fl.VisitAll(func(x *pflag.Flag) { before[x.Name] = true })
+	s.Graph = lower.DefaultOptions()
+	d := &s.Graph
+	fl.IntVar(&d.Buffers, "buffers", d.Buffers, "graphs: tiles of a streamed value that are on chip at once; 2 is double buffering")
+	fl.StringArrayVar(&f.trips, "trip-count", nil, "graphs: NAME=N, trip count of the while (or while body) called NAME; may be repeated")
+	fl.Int64Var(&d.DefaultTrip, "default-trip-count", d.DefaultTrip, "graphs: trip count of whiles for which neither the input nor --trip-count has one")
+	fl.IntVar(&d.MaxInstructions, "max-instructions", d.MaxInstructions, "graphs: most engine instructions a module may have")
+	fl.IntVar(&d.Unroll, "unroll", d.Unroll, "graphs: tile loops of up to N iterations are written out")
+	fl.BoolVar(&f.noCompress, "no-compress", false, "graphs: write out all tile loops instead of keeping long ones as loops")
+	fl.BoolVar(&f.noFuse, "no-group", false, "graphs: every elementwise operator that is in no fusion makes a pass of its own")
+	fl.IntVar(&d.Inline, "inline", d.Inline, "graphs: calls of up to N operators are laid out at the call; 0 makes every call a function")
+	fl.BoolVar(&d.Operands, "operands", false, "graphs: keep access patterns and memory locations of every instruction; the prediction is the same")
+	fl.BoolVar(&d.Infinite, "infinite-buffers", false, "graphs: no buffer is used again and nothing is spilled, as before allocation")
+	fl.BoolVar(&s.NoPreAlloc, "no-pre-alloc", false, "graphs: the first perf_sim pass simulates the allocated module too, instead of the one before allocation")
+	fl.StringVar(&s.GraphModule, "module", "", "graphs: name of the module to take where the input has several, or #N for the one in place N")
+	fl.VisitAll(func(x *pflag.Flag) {
+		if !before[x.Name] {
+			f.graphFlags = append(f.graphFlags, x.Name)
+		}
+	})
+}
+
+// modelValue is a flag that names a model, loopsValue one that names a loop
+// mode.
+type (
+	modelValue components.Model
+	loopsValue components.Loops
+)
+
+func (v *modelValue) Type() string { return "string" }
+func (v *modelValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return components.Model(*v).String()
+}
+
+func (v *modelValue) Set(s string) error {
+	m, err := components.ParseModel(s)
+	*v = modelValue(m)
+	return err
+}
+
+func (v *loopsValue) Type() string { return "string" }
+func (v *loopsValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return components.Loops(*v).String()
+}
+
+func (v *loopsValue) Set(s string) error {
+	l, err := components.ParseLoops(s)
+	*v = loopsValue(l)
+	return err
+}
+
+// keepOperands makes keeping the operands of lowered graphs the default:
+// buffers are told apart by them.
+func (f *inputFlags) keepOperands() {
+	f.settings.Graph.Operands = true
+	f.command.Flags().Lookup("operands").DefValue = "true"
+}
+
+// check finds wrong values before any work and takes over those that are not
+// settings as they stand.
 func (f *inputFlags) check() error {
-	switch f.model {
-	case "", "reference", "calibrated", "replay":
-	default:
-		return usagef("--model %q is not reference, calibrated or replay", f.model)
-	}
-	switch f.loops {
-	case "", "once", "trips":
-	default:
-		return usagef("--loops %q is not once or trips", f.loops)
-	}
 	if f.jobs < 1 {
 		return usagef("--jobs %d is not at least 1", f.jobs)
+	}
+	if len(f.graphFlags) == 0 {
+		return nil
+	}
+	g := &f.settings.Graph
+	g.Compress, g.Group = !f.noCompress, !f.noFuse
+	g.Trips = map[string]int64{}
+	for _, t := range f.trips {
+		name, text, ok := strings.Cut(t, "=")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if !ok || name == "" || err != nil || n < 0 {
+			return usagef("--trip-count %q is not NAME=N with N at least 0", t)
+		}
+		g.Trips[name] = n
+	}
+	switch {
+	case g.Buffers < 1 || g.Buffers > lower.MostBuffers:
+		return usagef("--buffers %d is not between 1 and %d", g.Buffers, lower.MostBuffers)
+	case g.DefaultTrip < 0:
+		return usagef("--default-trip-count %d is not at least 0", g.DefaultTrip)
+	case g.MaxInstructions < 1:
+		return usagef("--max-instructions %d is not at least 1", g.MaxInstructions)
+	case g.Unroll < 1:
+		return usagef("--unroll %d is not at least 1", g.Unroll)
+	case g.Inline < 0:
+		return usagef("--inline %d is not at least 0", g.Inline)
 	}
 	return nil
 }
 
+// reading returns where the module at path comes from.
+func (f *inputFlags) reading(c *cobra.Command, path string, p *progress) systems.Reading {
+	return systems.Reading{Path: path, Stdin: c.InOrStdin(), Format: f.format, NoVerify: f.noVerify, NoGraphs: f.measuredOnly,
+		SkipOperands: f.skipOperands, Jobs: f.jobs, Stage: p.stage}
+}
+
 // load reads the module at path.
-func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p *progress) (*components.Module, error) {
-	f.command = c
-	src, err := format.Open(ctx, path, c.InOrStdin())
-	if err != nil {
-		return nil, err
-	}
-	defer src.Close()
-	imp, err := formats.Find(src, f.format)
-	if err != nil {
-		return nil, err
-	}
-	p.start("reading", src.Size, true)
-	src.OnProgress(p.set)
-	if imp.Graph != nil && f.measuredOnly {
-		return nil, fmt.Errorf("%s: a graph (%s) has no measured times; measured profiles and traces of the compiler's simulator have", src.Name, imp.Name)
-	}
-	if imp.Graph != nil {
-		graphs, err := imp.Graph(ctx, src, format.Options{Jobs: f.jobs})
-		p.finish()
-		if err != nil {
-			return nil, err
-		}
-		return f.lower(ctx, graphs, src.Name, imp.Name, p)
-	}
-	m, err := imp.Module(ctx, src, format.Options{Jobs: f.jobs, NoVerify: f.noVerify, SkipOperands: f.skipOperands})
+func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p *progress) (*systems.Loaded, error) {
+	r := f.reading(c, path, p)
+	l, err := systems.Load(ctx, &r, f.settings)
 	p.finish()
-	return m, err
+	if err != nil {
+		return nil, f.explainError(err)
+	}
+	return l, f.refuseGraphFlags(l)
 }
 
-// machineFor returns the machine to simulate on.
-func (f *inputFlags) machineFor(m *components.Module) (*machine.Machine, error) {
-	if f.machine != "" {
-		return loadMachine(f.machine)
+// refuseGraphFlags fails where flags about graphs were given and the input is
+// none.
+func (f *inputFlags) refuseGraphFlags(l *systems.Loaded) error {
+	if l.Lowering != nil {
+		return nil
 	}
-	if m.Arch != "" {
-		mach, err := machine.Load(m.Arch)
-		if err == nil {
-			return mach, nil
+	for _, name := range f.graphFlags {
+		if f.command.Flags().Changed(name) {
+			return usagef("--%s is for operator graphs (HLO, StableHLO), and %s is none (%s)", name, l.Input, l.Module.Format)
 		}
-		return nil, fmt.Errorf("the input is for %q: %w; --machine names another", m.Arch, err)
 	}
-	return machine.Load("trn2")
+	return nil
 }
 
-// loadMachine loads a machine that runs engine instructions. Grids of cores
-// do not: their models run by way of the bench command.
-func loadMachine(name string) (*machine.Machine, error) {
-	if slices.Contains(grid.Names(), name) {
-		return nil, fmt.Errorf("%s is a grid of cores and has no engine instructions; 'perfsim bench --machine %s' runs models on it", name, name)
+// predict reads the module at path and predicts it with its reasons: what
+// explain, whatif, query, export and view start from.
+func (f *inputFlags) predict(ctx context.Context, c *cobra.Command, path string, p *progress) (*systems.Result, error) {
+	l, err := f.load(ctx, c, path, p)
+	if err != nil {
+		return nil, err
 	}
-	return machine.Load(name)
+	return f.simulate(ctx, l, systems.Request{Why: true}, p)
 }
 
-// configure returns the world's configuration for a module.
-func (f *inputFlags) configure(m *components.Module, mach *machine.Machine) (components.Config, error) {
-	c := components.Config{Model: f.model, Jobs: f.jobs, Loops: f.loops}
-	if c.Model == "" {
-		c.Model = "reference"
-		if cost.ReplaysByDefault(m) {
-			c.Model = "replay"
+// simulate predicts a loaded module; r says what beyond the settings.
+func (f *inputFlags) simulate(ctx context.Context, l *systems.Loaded, r systems.Request, p *progress) (*systems.Result, error) {
+	r.Loaded, r.Settings = l, f.settings
+	r.Jobs, r.Stage = f.jobs, p.stage
+	res, err := systems.Simulate(ctx, r)
+	p.finish()
+	return res, f.explainError(err)
+}
+
+// explainError makes errors of the request errors of the command line, with
+// what to type.
+func (f *inputFlags) explainError(err error) error {
+	var choice *systems.ChoiceError
+	if errors.As(err, &choice) {
+		return f.chooseText(choice)
+	}
+	var request systems.RequestError
+	if errors.As(err, &request) {
+		return usageError{err}
+	}
+	return err
+}
+
+// chooseText lists the modules of an input of which one has to be chosen.
+func (f *inputFlags) chooseText(e *systems.ChoiceError) error {
+	const most = 10
+	var list []string
+	for i, name := range e.Names[:min(len(e.Names), most)] {
+		list = append(list, fmt.Sprintf("#%d %s, %s", i+1, cut(name, 80), countOf(e.Ops[i], "operator")))
+	}
+	if n := len(e.Names) - most; n > 0 {
+		list = append(list, fmt.Sprintf("and %s more", humanize.Comma(int64(n))))
+	}
+	return usagef("%v:\n  %s\nThe first is taken by\n  %s", e, strings.Join(list, "\n  "), f.commandWith("module", e.First()))
+}
+
+// commandWith is the command line at hand with a flag added or changed.
+func (f *inputFlags) commandWith(flag, value string) string {
+	if f.command == nil {
+		return "--" + flag + " " + shellWord(value)
+	}
+	words := []string{f.command.CommandPath()}
+	f.command.Flags().Visit(func(x *pflag.Flag) {
+		switch {
+		case x.Name == flag:
+		case x.Value.Type() == "bool" && x.Value.String() == "true":
+			words = append(words, "--"+x.Name)
+		default:
+			if list, ok := x.Value.(pflag.SliceValue); ok {
+				for _, v := range list.GetSlice() {
+					words = append(words, "--"+x.Name, shellWord(v))
+				}
+				return
+			}
+			words = append(words, "--"+x.Name+"="+shellWord(x.Value.String()))
 		}
-		if m.Format == "neuronprofile" && len(mach.Calibrated.Ops) > 0 {
-			c.Model = "calibrated"
-		}
+	})
+	words = append(words, "--"+flag, shellWord(value))
+	for _, a := range f.command.Flags().Args() {
+		words = append(words, shellWord(a))
 	}
-	if c.Loops == "" {
-		c.Loops = m.Attribute("perfsim.loops")
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes a word that a shell would take apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=,+@%", r)
 	}
-	if c.Loops == "" {
-		c.Loops = "once"
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
 	}
-	if c.Loops != "once" && c.Loops != "trips" {
-		return c, errors.New("the module's attribute perfsim.loops is neither once nor trips")
-	}
-	return c, nil
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

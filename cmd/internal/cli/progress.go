@@ -47,6 +47,12 @@ func (p *progress) start(name string, total int64, bytes bool) {
 		mpb.AppendDecorators(counters))
 }
 
+// stage is start, as the systems call it.
+func (p *progress) stage(name string, total int64, bytes bool) func(done int64) {
+	p.start(name, total, bytes)
+	return p.set
+}
+
 // set tells how much is done; it never goes backwards.
 func (p *progress) set(done int64) {
 	if p.bar == nil {

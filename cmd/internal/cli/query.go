@@ -53,11 +53,11 @@ means "contains" (or matches /a regular expression/), times take units
 			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
-			w, err := in.predict(c.Context(), c, args[0], p)
+			res, err := in.predict(c.Context(), c, args[0], p)
 			if err != nil {
 				return err
 			}
-			r, err := q.Run(c.Context(), w)
+			r, err := res.Query(c.Context(), q)
 			if err != nil {
 				return err
 			}

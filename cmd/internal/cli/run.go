@@ -1,26 +1,19 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/io/format"
 	"perfsim/systems"
-	"perfsim/systems/cost"
 	"perfsim/systems/emit"
-	"perfsim/systems/lower"
 	"perfsim/systems/sched"
-	"perfsim/systems/summary"
 )
 
 func newRunCommand() *cobra.Command {
@@ -29,6 +22,8 @@ func newRunCommand() *cobra.Command {
 	var out string
 	var packageOnly bool
 	var style traceFlags
+	var policy int
+	var r systems.Request
 	var asJSON, timings, verbose bool
 	passes := systems.Options{EnablePerfSim: true}
 	c := &cobra.Command{
@@ -47,8 +42,8 @@ store and the package file.perf-sim.`,
 			if err := in.check(); err != nil {
 				return err
 			}
-			if in.policy < 0 || in.policy > 3 {
-				return usagef("--policy %d is not between 0 and 3", in.policy)
+			if policy < 0 || policy > 3 {
+				return usagef("--policy %d is not between 0 and 3", policy)
 			}
 			if err := style.check(out); err != nil {
 				return err
@@ -56,43 +51,36 @@ store and the package file.perf-sim.`,
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
 			}
-			if out == "" {
-				// The calibrated model reads them, the others only write them.
-				in.skipOperands = func(format string) bool {
-					return in.model != "calibrated" && (in.model != "" || format != "neuronprofile")
-				}
-			}
+			in.skipOperands = out == "" && rec.device == "" && rec.print == ""
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			if err := rec.begin(p); err != nil {
 				return err
 			}
-			began := time.Now()
-			m, err := in.load(c.Context(), c, args[0], p)
+			l, err := in.load(c.Context(), c, args[0], p)
 			if err != nil {
 				return err
 			}
-			read := time.Since(began)
-			log := func(string) {}
 			if verbose {
-				log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
+				r.Log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
 			}
-			in.path = args[0]
-			w, times, err := simulate(c.Context(), &in, m, passes, emit.Output{Dir: out, PackageOnly: packageOnly, Style: style.style()}, log, p)
+			r.Pipeline, r.Policy = &passes, sched.Policy(policy)
+			r.Out = emit.Output{Dir: out, PackageOnly: packageOnly, Style: style.style()}
+			res, err := in.simulate(c.Context(), l, r, p)
 			if err != nil {
 				return err
 			}
-			if err := rec.finish(c.Context(), &w.World, c.ErrOrStderr()); err != nil {
+			if err := rec.finish(c.Context(), &res.World.World, c.ErrOrStderr()); err != nil {
 				return err
 			}
 			p.close()
-			rep := newRunReport(args[0], w, read, time.Since(began))
-			rep.Lowering, rep.BeforeAllocation = in.lowering.report, w.BeforeAllocation()
+			rep := runReport{res.Report()}
+			rep.Input = args[0]
 			if timings {
-				rep.Timings = times
+				rep.Timings = res.SystemTimes()
 			}
 			if asJSON {
-				return writeJSON(c.OutOrStdout(), rep)
+				return writeJSON(c.OutOrStdout(), rep.Report)
 			}
 			return rep.print(c.OutOrStdout())
 		},
@@ -104,172 +92,19 @@ store and the package file.perf-sim.`,
 	c.Flags().BoolVar(&packageOnly, "package-only", false, "with -o: stream the perf_sim traces straight into file.perf-sim and write no trace files")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")
 	fl := c.Flags()
-	fl.BoolVar(&timings, "timings", false, "tell how long each system took")
+	fl.BoolVar(&timings, "timings", false, "print how long each system took")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
 	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
-	fl.BoolVar(&in.rebuildDeps, "rebuild-deps", false, "add the dependencies that access patterns imply to every function, not only to those that came without any")
-	fl.IntVar(&in.policy, "policy", 0, "order of the instructions that post_sched makes: 0 keeps the input's, 1 loads first, 2 greedy, 3 time-aware")
-	fl.BoolVar(&in.dumpSched, "dump-postsched-trace", false, "with -o and --policy: write the traces of post_sched, ps_trace.*")
+	fl.IntVar(&policy, "policy", 0, "order of the instructions that post_sched makes: 0 keeps the input's, 1 loads first, 2 greedy, 3 time-aware")
+	fl.BoolVar(&r.DumpSched, "dump-postsched-trace", false, "with -o and --policy: write the traces of post_sched, ps_trace.*")
 	fl.StringSliceVar(&passes.Only, "pass", nil, "replace the pipeline by these passes (see 'perfsim passes')")
 	fl.StringSliceVar(&passes.Skip, "skip-pass", nil, "leave these passes out")
 	fl.StringVar(&passes.Start, "start-pass", "", "drop every pass before this one")
 	return c
 }
 
-// simulate runs all systems over a module.
-func simulate(ctx context.Context, in *inputFlags, m *components.Module, passes systems.Options, out emit.Output, log func(string), p *progress) (*systems.World, []systemTime, error) {
-	w := systems.NewWorld(m)
-	var err error
-	if w.Machine, err = in.machineFor(m); err != nil {
-		return nil, nil, err
-	}
-	if w.Config, err = in.configure(m, w.Machine); err != nil {
-		return nil, nil, err
-	}
-	w.Config.Progress = func(done, _ int64) { p.set(done) }
-	w.Out = out
-	if err := mergeTensorizer(w, in.path); err != nil {
-		return nil, nil, err
-	}
-	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
-	if err := format.Reserve(ctx, uint64(m.Instr.Len())*24, "simulating "+countOf(m.Instr.Len(), "instruction")); err != nil {
-		return nil, nil, err
-	}
-	w.Log = log
-	w.PreAlloc = in.lowering.preAlloc
-	w.RebuildDeps = in.rebuildDeps
-	w.Policy, w.DumpSched = sched.Policy(in.policy), in.dumpSched
-	order, err := systems.Order(passes)
-	if err != nil {
-		return nil, nil, usageError{err}
-	}
-	defer w.Out.Abort()
-	times, err := order.Run(ctx, w, func(_ int, name string) { p.start(name, int64(m.Instr.Len()), false) })
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := emit.Commit(&w.Out); err != nil {
-		return nil, nil, err
-	}
-	var list []systemTime
-	for _, t := range times {
-		ns := float64(t.Wall.Nanoseconds()) / float64(max(m.Instr.Len(), 1))
-		list = append(list, systemTime{t.System, t.Wall.Seconds(), ns})
-	}
-	return w, list, nil
-}
-
-type systemTime struct {
-	System  string  `json:"system"`
-	Seconds float64 `json:"seconds"`
-	PerItem float64 `json:"ns_per_instruction"`
-}
-
-// runReport is what `run --json` prints.
-type runReport struct {
-	Input   string `json:"input"`
-	Module  string `json:"module"`
-	Format  string `json:"format"`
-	Machine string `json:"machine"`
-	Model   string `json:"model"`
-	Loops   string `json:"loops"`
-	summary.Summary
-	// Lowering tells what became of the graph that was read, BeforeAllocation
-	// the latency with buffers that never end.
-	Lowering         *lower.Report `json:"lowering,omitempty"`
-	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
-	ErrorPercent     *float64      `json:"error_percent"` // predicted against measured
-	// Replay compares the starts with those of a trace that was read.
-	Replay *summary.Replay `json:"replay,omitempty"`
-	// Rebuilt counts the dependencies that were rebuilt from access patterns,
-	// by kind; absent where none were.
-	Rebuilt     map[string]uint64  `json:"edges_rebuilt,omitempty"`
-	Scheduled   []scheduled        `json:"scheduled,omitempty"` // what post_sched did
-	Estimates   []systems.Estimate `json:"estimates"`           // of every perf_sim pass
-	Notes       []components.Note  `json:"notes"`
-	Artifacts   []artifact         `json:"artifacts"`
-	ReadSeconds float64            `json:"read_seconds"`
-	Seconds     float64            `json:"seconds"`
-	Rate        float64            `json:"instructions_per_second"`
-	Timings     []systemTime       `json:"timings,omitempty"`
-}
-
-// scheduled is what post_sched did to a block, in ns of run A with loop
-// bodies placed once.
-type scheduled struct {
-	Function string `json:"function"`
-	Block    string `json:"block"`
-	Before   uint64 `json:"before_ns"`
-	After    uint64 `json:"after_ns"`
-	Bound    uint64 `json:"lower_bound_ns"` // no order is faster
-	Kept     bool   `json:"kept"`           // the old order was no worse
-}
-
-type artifact struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"`
-	Size int64  `json:"bytes"`
-}
-
-// runNotes are the notes of a run: of the module, of the model, and whether
-// anything was predicted.
-func runNotes(w *systems.World) []components.Note {
-	notes := slices.Clone(w.Module.Notes)
-	if len(w.Estimates) == 0 {
-		notes = append(notes, components.Note{Code: "not-predicted", Count: 1,
-			Text: "nothing was predicted: none of the passes that ran is perf_sim or perf_sim_at_end"})
-	}
-	return append(notes, modelNotes(&w.World)...)
-}
-
-// modelNotes has a note where the documented rules leave transfers out: the
-// prediction would look like a mistake without it.
-func modelNotes(w *components.World) []components.Note {
-	if w.Config.Model != cost.Reference {
-		return nil
-	}
-	n := 0
-	for _, f := range w.Module.Instr.Flags.Slice() {
-		n += int(f & components.FlagTrigger / components.FlagTrigger)
-	}
-	if n == 0 {
-		return nil
-	}
-	return []components.Note{{Code: "trigger-start", Count: n,
-		Text: "DMA triggers: as documented, consumers wait for the trigger's start, not for the transfer; --model calibrated waits for the data"}}
-}
-
-func newRunReport(input string, w *systems.World, read, total time.Duration) *runReport {
-	r := &runReport{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name, Model: w.Config.Model,
-		Loops: w.Config.Loops, Summary: w.Summary, Notes: runNotes(w), Estimates: w.Estimates, ReadSeconds: read.Seconds(), Seconds: total.Seconds(),
-		Artifacts: []artifact{}}
-	if r.Notes == nil {
-		r.Notes = []components.Note{}
-	}
-	r.Rate = float64(r.Instructions) / total.Seconds()
-	if r.Measured != nil && *r.Measured > 0 {
-		e := 100 * (float64(r.LatencyA) - float64(*r.Measured)) / float64(*r.Measured)
-		r.ErrorPercent = &e
-	}
-	if cost.ReplaysByDefault(w.Module) && w.Module.HasMeasurement() {
-		replay := summary.CompareStarts(&w.World)
-		r.Replay = &replay
-	}
-	for _, b := range w.Scheduled {
-		r.Scheduled = append(r.Scheduled, scheduled{w.Module.FunctionName(int(w.Module.Blocks.Function.At(b.Block))), w.Module.BlockName(b.Block),
-			b.Before, b.After, b.Bound(), b.Kept})
-	}
-	if w.Rebuilt.Functions > 0 {
-		r.Rebuilt = map[string]uint64{}
-		for k := components.Ordered; k < components.NumEdgeKinds; k++ {
-			r.Rebuilt[k.String()] = w.Rebuilt.Edges[k]
-		}
-	}
-	for _, a := range w.Out.Artifacts {
-		r.Artifacts = append(r.Artifacts, artifact{a.Path, a.Kind, a.Size})
-	}
-	return r
-}
+// runReport prints the report of a run for people.
+type runReport struct{ *systems.Report }
 
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
@@ -295,7 +130,7 @@ func bar(share float64) string {
 // mostBlocks bounds the rows printed for people; --json has them all.
 const mostBlocks = 12
 
-func (r *runReport) print(out io.Writer) error {
+func (r runReport) print(out io.Writer) error {
 	tw := newTable(out)
 	functions := map[string]bool{}
 	top := 0
@@ -444,7 +279,7 @@ const mostMoved = 20
 
 // printReplay tells which events of a trace that was read do not start where
 // the rules put them.
-func (r *runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
+func (r runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
 	if r.Replay == nil {
 		return nil
 	}
@@ -464,7 +299,7 @@ func (r *runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
 	return tw.Flush()
 }
 
-func (r *runReport) hasLoops() bool {
+func (r runReport) hasLoops() bool {
 	for _, b := range r.Blocks {
 		if b.InLoop {
 			return true
@@ -475,7 +310,7 @@ func (r *runReport) hasLoops() bool {
 
 // edgeText lists the edges by kind; where merging made them fewer both
 // numbers are told.
-func (r *runReport) edgeText() string {
+func (r runReport) edgeText() string {
 	var parts []string
 	for _, k := range []components.EdgeKind{components.Flow, components.Anti, components.Output, components.Ordered} {
 		n, p := r.Edges[k.String()], r.Placed[k.String()]

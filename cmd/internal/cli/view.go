@@ -10,7 +10,6 @@ import (
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/systems"
-	"perfsim/systems/emit"
 )
 
 func newViewCommand() *cobra.Command {
@@ -34,19 +33,16 @@ same page as one file that needs no server.`,
 			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
-			m, err := in.load(c.Context(), c, args[0], p)
+			res, err := in.predict(c.Context(), c, args[0], p)
 			if err != nil {
 				return err
 			}
-			w, _, err := simulate(c.Context(), &in, m, systems.Options{EnablePerfSim: true}, emit.Output{}, nil, p)
+			m := res.World.Module
+			row, err := chooseBlock(&res.World.World, block)
 			if err != nil {
 				return err
 			}
-			row, err := chooseBlock(&w.World, block)
-			if err != nil {
-				return err
-			}
-			v, err := newViewer(c.Context(), &w.World, row)
+			v, err := newViewer(c.Context(), res, row)
 			if err != nil {
 				return err
 			}
@@ -115,9 +111,10 @@ type viewer struct {
 	measuredFrom uint64 // first measured start of the block, ns
 }
 
-func newViewer(ctx context.Context, w *components.World, block int) (*viewer, error) {
+func newViewer(ctx context.Context, r *systems.Result, block int) (*viewer, error) {
+	w := &r.World.World
 	v := &viewer{w: w, m: w.Module, block: block, first: w.Module.Blocks.First.At(block), end: w.Module.Blocks.End.At(block)}
-	if err := v.attribute(ctx); err != nil {
+	if err := v.attribute(ctx, r); err != nil {
 		return nil, err
 	}
 	used := make([]bool, v.m.Lanes.Len())

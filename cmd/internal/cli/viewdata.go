@@ -11,9 +11,8 @@ import (
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/systems/attribute"
+	"perfsim/systems"
 	"perfsim/systems/cost"
-	"perfsim/systems/place"
 )
 
 // The runs a page stacks; the prediction is its first section.
@@ -25,24 +24,24 @@ const (
 
 // attribute finds what held every event of run A, the critical path and the
 // slack.
-func (v *viewer) attribute(ctx context.Context) error {
-	rules := place.RulesOf(v.w.Config.Model, v.w.Machine)
-	a, err := attribute.Bind(ctx, v.w, rules, components.RunA)
-	if err != nil {
+func (v *viewer) attribute(ctx context.Context, r *systems.Result) error {
+	var err error
+	if v.attr, err = r.Why(ctx, components.RunA); err != nil {
 		return err
 	}
-	v.attr = a
-	if v.slack, err = attribute.Slack(ctx, v.w, rules, a); err != nil {
+	if v.slack, err = r.Slack(ctx); err != nil {
 		return err
 	}
-	paths, err := attribute.CriticalPath(ctx, v.w, rules, a, attribute.Options{Block: v.block})
+	paths, err := r.Paths(ctx)
 	if err != nil {
 		return err
 	}
 	v.crit = make([]bool, v.end-v.first)
 	for _, p := range paths {
 		for _, i := range p.Steps {
-			v.crit[uint32(i)-v.first] = true
+			if uint32(i) >= v.first && uint32(i) < v.end {
+				v.crit[uint32(i)-v.first] = true
+			}
 		}
 	}
 	return nil
@@ -53,7 +52,7 @@ func (v *viewer) dataset() *web.Dataset {
 	latency := v.w.Blocks[v.block]
 	d := &web.Dataset{Title: m.Name, Detail: v.detail, Search: v.search, Facts: []web.Fact{
 		{Name: "block", Value: m.FunctionName(int(m.Blocks.Function.At(v.block))) + "/" + m.BlockName(v.block)},
-		{Name: "machine", Value: v.w.Machine.Name + ", " + v.w.Config.Model},
+		{Name: "machine", Value: v.w.Machine.Name + ", " + v.w.Config.Model.String()},
 		{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
 		{Name: "latency", Value: nanos(latency.Extent(0))},
 	}}

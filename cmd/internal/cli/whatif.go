@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
-	"perfsim/systems"
 	"perfsim/systems/whatif"
 )
 
@@ -42,7 +41,6 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 			if list {
 				return listParameters(c.OutOrStdout(), asJSON)
 			}
-			in.lowering.wantOperands = !c.Flags().Changed("operands") // buffers are what is asked about
 			if err := in.check(); err != nil {
 				return err
 			}
@@ -66,7 +64,7 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 				}
 				assigned = append(assigned, x)
 				if x.Name == "buffers" || x.Name == "drop" {
-					in.lowering.operands = true // they name the buffers
+					in.settings.Graph.Operands = true // they name the buffers
 				}
 			}
 			points, err := whatif.Points(assigned)
@@ -76,20 +74,20 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			ctx := c.Context()
-			w, err := in.predict(ctx, c, args[0], p)
+			res, err := in.predict(ctx, c, args[0], p)
 			if err != nil {
 				return err
 			}
 			told := func(done, _ int64) { p.set(done) }
 			if elasticity {
 				p.start("parameters", -1, false)
-				e, err := whatif.Elasticities(ctx, w, systems.Engine(), told)
+				e, err := res.Elasticities(ctx, told)
 				p.close()
 				if err != nil {
 					return err
 				}
 				if plot != "" {
-					title := "What matters: " + plotSubject(w)
+					title := "What matters: " + plotSubject(&res.World.World)
 					if err := savePlot(c, plot, whatif.ElasticitySVG(title, e, top)); err != nil || plot == "-" {
 						return err
 					}
@@ -97,13 +95,13 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 				return printElasticities(c.OutOrStdout(), e, top, asJSON)
 			}
 			p.start("predictions", int64(len(points)), false)
-			r, err := whatif.Sweep(ctx, w, systems.Engine(), points, told)
+			r, err := res.Sweep(ctx, points, told)
 			p.close()
 			if err != nil {
 				return err
 			}
 			if plot != "" {
-				if err := savePlot(c, plot, r.SVG("What if: "+plotSubject(w), assigned)); err != nil || plot == "-" {
+				if err := savePlot(c, plot, r.SVG("What if: "+plotSubject(&res.World.World), assigned)); err != nil || plot == "-" {
 					return err
 				}
 			}
@@ -117,6 +115,7 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 		},
 	}
 	in.add(c)
+	in.keepOperands() // buffers are what is asked about
 	fl := c.Flags()
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	fl.BoolVar(&asCSV, "csv", false, "print the points as CSV")

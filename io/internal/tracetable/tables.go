@@ -167,5 +167,5 @@ func About(t *components.Timeline, version string) []Metadata {
 	}
 	return []Metadata{{"schema_version", SchemaVersion}, {"tool", "perfsim"}, {"tool_version", version}, {"time_unit", "ns"},
 		{"clock", "simulated"}, {"is_simulation", "true"}, {"module", w.Module.Name}, {"format", w.Module.Format}, {"machine", w.Machine.Name},
-		{"model", w.Config.Model}, {"loops", w.Config.Loops}, {"processes", strings.Join(names, ", ")}}
+		{"model", w.Config.Model.String()}, {"loops", w.Config.Loops.String()}, {"processes", strings.Join(names, ", ")}}
 }

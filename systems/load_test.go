@@ -1,4 +1,4 @@
-package cli
+package systems
 
 import (
 	"strings"
@@ -8,28 +8,19 @@ import (
 )
 
 // Modules of one name are told apart by their places.
-func TestPick(t *testing.T) {
+func TestPickGraph(t *testing.T) {
 	graphs := []*components.Graph{components.NewGraph("module"), components.NewGraph("module"), components.NewGraph("module")}
 	for _, tt := range []struct {
 		module string
 		want   int // place, or -1 for an error
-	}{{"#1", 0}, {"#3", 2}, {"#0", -1}, {"#4", -1}, {"other", -1}, {"", -1}} {
-		var f inputFlags
-		f.lowering.module = tt.module
-		g, err := f.pick(graphs, "in.mlir")
+	}{{"#1", 0}, {"#3", 2}, {"#0", -1}, {"#4", -1}, {"other", -1}, {"", -1}, {"module", 0}} {
+		l := &Loaded{Input: "in.mlir", settings: Settings{GraphModule: tt.module}}
+		g, err := l.pick(graphs)
 		switch {
 		case tt.want < 0 && (err == nil || !strings.Contains(err.Error(), "in.mlir")):
 			t.Errorf("--module %q: graph %p, error %v; want an error", tt.module, g, err)
 		case tt.want >= 0 && (err != nil || g != graphs[tt.want]):
 			t.Errorf("--module %q: graph %p, error %v; want the graph in place %d", tt.module, g, err, tt.want+1)
-		}
-	}
-}
-
-func TestShellWord(t *testing.T) {
-	for in, want := range map[string]string{"a.hlo": "a.hlo", "#2": "'#2'", "it's": `'it'\''s'`, "": "''", "a b": "'a b'", "8,16": "8,16"} {
-		if got := shellWord(in); got != want {
-			t.Errorf("%q becomes %s, want %s", in, got, want)
 		}
 	}
 }

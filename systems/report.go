@@ -1,0 +1,133 @@
+package systems
+
+import (
+	"perfsim/components"
+	"perfsim/systems/cost"
+	"perfsim/systems/lower"
+	"perfsim/systems/summary"
+)
+
+// SystemTime is what one system took.
+type SystemTime struct {
+	System  string  `json:"system"`
+	Seconds float64 `json:"seconds"`
+	PerItem float64 `json:"ns_per_instruction"`
+}
+
+// Report is what `run --json` prints.
+type Report struct {
+	Input   string `json:"input"`
+	Module  string `json:"module"`
+	Format  string `json:"format"`
+	Machine string `json:"machine"`
+	Model   string `json:"model"`
+	Loops   string `json:"loops"`
+	summary.Summary
+	// Lowering says what became of the graph that was read, BeforeAllocation
+	// is the latency with buffers that never end.
+	Lowering         *lower.Report `json:"lowering,omitempty"`
+	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
+	ErrorPercent     *float64      `json:"error_percent"` // predicted against measured
+	// Replay compares the starts with those of a trace that was read.
+	Replay *summary.Replay `json:"replay,omitempty"`
+	// Rebuilt counts the dependencies that were rebuilt from access patterns,
+	// by kind; absent where none were.
+	Rebuilt     map[string]uint64 `json:"edges_rebuilt,omitempty"`
+	Scheduled   []Scheduled       `json:"scheduled,omitempty"` // what post_sched did
+	Estimates   []Estimate        `json:"estimates"`           // of every perf_sim pass
+	Notes       []components.Note `json:"notes"`
+	Artifacts   []Artifact        `json:"artifacts"`
+	ReadSeconds float64           `json:"read_seconds"`
+	Seconds     float64           `json:"seconds"`
+	Rate        float64           `json:"instructions_per_second"`
+	Timings     []SystemTime      `json:"timings,omitempty"`
+}
+
+// Scheduled is what post_sched did to a block, in ns of run A with loop
+// bodies placed once.
+type Scheduled struct {
+	Function string `json:"function"`
+	Block    string `json:"block"`
+	Before   uint64 `json:"before_ns"`
+	After    uint64 `json:"after_ns"`
+	Bound    uint64 `json:"lower_bound_ns"` // no order is faster
+	Kept     bool   `json:"kept"`           // the old order was no worse
+}
+
+// Artifact is a file that a run wrote.
+type Artifact struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Size int64  `json:"bytes"`
+}
+
+// Report makes the report of a run, without the systems' times.
+func (r *Result) Report() *Report {
+	w := r.World
+	m := w.Module
+	out := &Report{Input: r.Input, Module: m.Name, Format: m.Format, Machine: w.Machine.Name, Model: w.Config.Model.String(),
+		Loops: w.Config.Loops.String(), Summary: w.Summary, Lowering: r.Lowering, BeforeAllocation: w.BeforeAllocation(),
+		Notes: r.Notes(), Estimates: w.Estimates, ReadSeconds: r.ReadTime.Seconds(), Seconds: r.Time.Seconds(), Artifacts: []Artifact{}}
+	out.Rate = float64(out.Instructions) / r.Time.Seconds()
+	if out.Measured != nil && *out.Measured > 0 {
+		e := 100 * (float64(out.LatencyA) - float64(*out.Measured)) / float64(*out.Measured)
+		out.ErrorPercent = &e
+	}
+	if cost.ReplaysByDefault(m) && m.HasMeasurement() {
+		replay := summary.CompareStarts(&w.World)
+		out.Replay = &replay
+	}
+	for _, b := range w.Scheduled {
+		out.Scheduled = append(out.Scheduled, Scheduled{m.FunctionName(int(m.Blocks.Function.At(b.Block))), m.BlockName(b.Block),
+			b.Before, b.After, b.Bound(), b.Kept})
+	}
+	if w.Rebuilt.Functions > 0 {
+		out.Rebuilt = map[string]uint64{}
+		for k := components.Ordered; k < components.NumEdgeKinds; k++ {
+			out.Rebuilt[k.String()] = w.Rebuilt.Edges[k]
+		}
+	}
+	for _, a := range w.Out.Artifacts {
+		out.Artifacts = append(out.Artifacts, Artifact{a.Path, a.Kind, a.Size})
+	}
+	return out
+}
+
+// SystemTimes returns what every system took.
+func (r *Result) SystemTimes() []SystemTime {
+	n := float64(max(r.World.Module.Instr.Len(), 1))
+	var list []SystemTime
+	for _, t := range r.Timings {
+		list = append(list, SystemTime{t.System, t.Wall.Seconds(), float64(t.Wall.Nanoseconds()) / n})
+	}
+	return list
+}
+
+// Notes returns what a reader of the prediction has to know: the notes of the
+// module, of the model, and whether anything was predicted. It is never nil.
+func (r *Result) Notes() []components.Note {
+	w := r.World
+	notes := append([]components.Note{}, w.Module.Notes...)
+	if len(w.Estimates) == 0 {
+		notes = append(notes, components.Note{Code: "not-predicted", Count: 1,
+			Text: "nothing was predicted: none of the passes that ran is perf_sim or perf_sim_at_end"})
+	}
+	return append(notes, modelNotes(&w.World)...)
+}
+
+// modelNotes has a note where the documented rules leave transfers out: the
+// prediction would look like a mistake without it.
+func modelNotes(w *components.World) []components.Note {
+	if w.Config.Model != components.Reference {
+		return nil
+	}
+	n := 0
+	for _, f := range w.Module.Instr.Flags.Slice() {
+		n += int(f & components.FlagTrigger / components.FlagTrigger)
+	}
+	if n == 0 {
+		return nil
+	}
+	return []components.Note{{Code: "trigger-start", Count: n,
+		Text: "DMA triggers: as documented, consumers wait for the trigger's start, not for the transfer; --model calibrated waits for the data"}}
+}

@@ -1,0 +1,180 @@
+package systems
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"perfsim/components"
+	"perfsim/systems/attribute"
+	"perfsim/systems/compare"
+	"perfsim/systems/explain"
+	"perfsim/systems/index"
+	"perfsim/systems/lower"
+	"perfsim/systems/place"
+	"perfsim/systems/query"
+	"perfsim/systems/scenario"
+	"perfsim/systems/summary"
+	"perfsim/systems/tracklayout"
+	"perfsim/systems/whatif"
+)
+
+// Result is a predicted module. What a caller asks for beyond the times of
+// the events is worked out once, when it is first asked for. A result is valid
+// until its module is simulated again.
+type Result struct {
+	World *World
+	// Input is the input's name for messages.
+	Input string
+	// Lowering says what became of the graph that was read; nil for others.
+	Lowering *lower.Report
+	// Timings has what every system took.
+	Timings []Timing
+	// ReadTime is what reading and lowering took, Time what all took.
+	ReadTime, Time time.Duration
+
+	mu    sync.Mutex
+	why   [2]*components.Attribution
+	slack []uint64
+	paths []*attribute.Path
+}
+
+// Summary returns the figures that people read first.
+func (r *Result) Summary() *summary.Summary { return &r.World.Summary }
+
+// Rules returns the rules by which the module was placed.
+func (r *Result) Rules() place.Rules { return place.RulesFor(&r.World.World) }
+
+// Engine returns the prediction for changed copies of the world.
+func (r *Result) Engine() scenario.Engine { return Engine() }
+
+// Why returns what held every instruction in one run.
+func (r *Result) Why(ctx context.Context, run components.Run) (*components.Attribution, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.whyLocked(ctx, run)
+}
+
+func (r *Result) whyLocked(ctx context.Context, run components.Run) (*components.Attribution, error) {
+	if r.why[run] != nil {
+		return r.why[run], nil
+	}
+	w, err := r.reasoned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := attribute.Bind(ctx, w, r.Rules(), run)
+	if err != nil {
+		return nil, err
+	}
+	r.why[run] = a
+	return a, nil
+}
+
+// Slack returns by how much every instruction could end later in run A
+// without the run getting longer, in ns.
+func (r *Result) Slack(ctx context.Context) ([]uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slack != nil {
+		return r.slack, nil
+	}
+	a, err := r.whyLocked(ctx, components.RunA)
+	if err != nil {
+		return nil, err
+	}
+	r.slack, err = attribute.Slack(ctx, &r.World.World, r.Rules(), a)
+	return r.slack, err
+}
+
+// Paths returns the critical path of every top-level block in run A.
+func (r *Result) Paths(ctx context.Context) ([]*attribute.Path, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.paths != nil {
+		return r.paths, nil
+	}
+	a, err := r.whyLocked(ctx, components.RunA)
+	if err != nil {
+		return nil, err
+	}
+	w := &r.World.World
+	r.paths, err = attribute.CriticalPath(ctx, w, r.Rules(), a, attribute.Options{Block: -1, Trips: w.Config.Loops == components.Trips})
+	return r.paths, err
+}
+
+// reasoned returns the world with the reasons of a model that gives them as it
+// places; where the request did not ask for them it places once more.
+func (r *Result) reasoned(ctx context.Context) (*components.World, error) {
+	w := &r.World.World
+	if w.Config.Model != components.Calibrated || w.Why[components.RunA] != nil {
+		return w, nil
+	}
+	c := scenario.Fork(w)
+	c.Config.Why = true
+	if err := Engine().Place(ctx, c); err != nil {
+		return nil, err
+	}
+	w.Why = c.Why
+	return w, nil
+}
+
+// placed is reasoned for callers that hold no lock.
+func (r *Result) placed(ctx context.Context) (*components.World, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reasoned(ctx)
+}
+
+// Explain attributes the prediction: causes, critical path, lanes, lints.
+func (r *Result) Explain(ctx context.Context, o explain.Options) (*explain.Analysis, error) {
+	w, err := r.placed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return explain.Analyse(ctx, w, Engine(), o)
+}
+
+// Index returns the world with its bitmap indexes: lane and opcode to
+// instructions, edge class to edges.
+func (r *Result) Index(ctx context.Context) (*components.World, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &r.World.World, index.Build(ctx, &r.World.World)
+}
+
+// Query answers an expression over instructions or dependencies.
+func (r *Result) Query(ctx context.Context, q *query.Query) (*query.Result, error) {
+	w, err := r.placed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Index(ctx); err != nil {
+		return nil, err
+	}
+	return q.Run(ctx, w)
+}
+
+// Timeline lays the prediction out for exporters, with counters and figures.
+func (r *Result) Timeline(ctx context.Context, o tracklayout.Options) (*components.Timeline, error) {
+	w, err := r.placed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tracklayout.Make(ctx, w, o)
+}
+
+// Sweep predicts every point of changed settings.
+func (r *Result) Sweep(ctx context.Context, points [][]whatif.Setting, progress func(done, total int64)) (*whatif.Result, error) {
+	return whatif.Sweep(ctx, &r.World.World, Engine(), points, progress)
+}
+
+// Elasticities returns by how much the prediction moves with each parameter.
+func (r *Result) Elasticities(ctx context.Context, progress func(done, total int64)) ([]whatif.Elasticity, error) {
+	return whatif.Elasticities(ctx, &r.World.World, Engine(), progress)
+}
+
+// Side returns run A as a side of a comparison.
+func (r *Result) Side(name string) *compare.Side {
+	return compare.Predicted(&r.World.World, name, components.RunA)
+}

@@ -1,0 +1,179 @@
+package systems
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+	"perfsim/io/format"
+	"perfsim/io/neuron/metricstore"
+	"perfsim/systems/emit"
+	"perfsim/systems/sched"
+)
+
+// Request is one question to the simulator: a module and everything that
+// changes its prediction.
+type Request struct {
+	Reading
+	Settings
+	// Loaded is a module that Load returned, instead of what Reading names.
+	Loaded *Loaded
+	// On is the machine, where not nil; it replaces Settings.Machine.
+	On *machine.Machine
+
+	// Why has the model keep the reasons of every start as it places, where it
+	// has some: for callers that will ask the Result for them.
+	Why bool
+	// Pipeline picks passes; nil runs those that a prediction needs, once, and
+	// writes nothing.
+	Pipeline *Options
+	// Policy is how post_sched orders instructions, DumpSched has it write the
+	// trace of what it made.
+	Policy    sched.Policy
+	DumpSched bool
+	// Out says where the passes write.
+	Out emit.Output
+	// Log takes the documented lines of the passes; may be nil.
+	Log func(line string)
+}
+
+// predicting picks the passes of a prediction that leaves nothing behind:
+// dependencies of functions that came without any, and one placement.
+var predicting = Options{Only: []string{"build_fdeps", "anti_dependency_analyzer", "perf_sim_at_end"}}
+
+// Simulate is the one way from a module to its prediction. It loads the
+// module, lowers it where it is a graph, rebuilds the dependencies that it
+// lacks, and costs and places its instructions. All commands call it, so that
+// one input has one answer; what else a command asks for, the Result works
+// out.
+func Simulate(ctx context.Context, r Request) (*Result, error) {
+	began := time.Now()
+	l := r.Loaded
+	if l == nil {
+		var err error
+		if l, err = Load(ctx, &r.Reading, r.Settings); err != nil {
+			return nil, err
+		}
+	}
+	res := &Result{Input: l.Input, Lowering: l.Lowering, ReadTime: time.Since(began)}
+	m := l.Module
+	w := NewWorld(m)
+	res.World = w
+	var err error
+	if w.Machine = r.On; w.Machine == nil {
+		if w.Machine, err = r.MachineOf(m); err != nil {
+			return nil, err
+		}
+	}
+	if w.Config, err = r.configOf(m, w.Machine, r.Jobs); err != nil {
+		return nil, err
+	}
+	w.Config.Why = r.Why
+	if r.RebuildDeps {
+		if err := l.canRebuild(); err != nil {
+			return nil, err
+		}
+	}
+	w.Out, w.Log, w.PreAlloc = r.Out, r.Log, l.preAlloc
+	w.RebuildDeps, w.Policy, w.DumpSched = r.RebuildDeps, r.Policy, r.DumpSched
+	if err := mergeTensorizer(w, l.path); err != nil {
+		return nil, err
+	}
+	n := m.Instr.Len()
+	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
+	if err := format.Reserve(ctx, uint64(n)*24, fmt.Sprintf("simulating %s instructions", humanize.Comma(int64(n)))); err != nil {
+		return nil, err
+	}
+	pick := predicting
+	if r.Pipeline != nil {
+		pick = *r.Pipeline
+	}
+	order, err := Order(pick)
+	if err != nil {
+		return nil, RequestError{err}
+	}
+	defer w.Out.Abort()
+	set := func(int64) {}
+	w.Config.Progress = func(done, _ int64) { set(done) }
+	res.Timings, err = order.Run(ctx, w, func(_ int, name string) { set = r.stage(name, int64(n), false) })
+	if err != nil {
+		return nil, err
+	}
+	w.Config.Progress = nil
+	if err := emit.Commit(&w.Out); err != nil {
+		return nil, err
+	}
+	res.Time = time.Since(began)
+	return res, nil
+}
+
+// Timing is what one system took.
+type Timing = ecs.Timing
+
+// Keep makes the loaded module hold what the settings ask for, so that its
+// prediction is the same after it was written and read again: dependencies
+// are rebuilt where the settings say so, and a chosen machine, model and loop
+// mode become attributes. Dependencies that an input lacks stay absent, marked
+// as such.
+func (l *Loaded) Keep(ctx context.Context, jobs int) error {
+	m, s := l.Module, &l.settings
+	if s.Loops != components.LoopsUnset {
+		m.SetAttribute(loopsAttribute, s.Loops.String())
+	}
+	if s.Model != components.NoModel {
+		m.SetAttribute(modelAttribute, s.Model.String())
+	}
+	if s.Machine != "" {
+		mach, err := LoadMachine(s.Machine)
+		if err != nil {
+			return err
+		}
+		m.Arch = mach.Name
+	}
+	if !s.RebuildDeps {
+		return nil
+	}
+	if err := l.canRebuild(); err != nil {
+		return err
+	}
+	w := NewWorld(m)
+	w.RebuildDeps = true
+	w.Config = components.Config{Jobs: max(jobs, 1)}
+	order, err := Order(Options{Only: predicting.Only[:2]})
+	if err != nil {
+		return err
+	}
+	_, err = order.Run(ctx, w, nil)
+	return err
+}
+
+// canRebuild fails where there is nothing to rebuild dependencies from.
+func (l *Loaded) canRebuild() error {
+	if l.Module.Operands.Offsets.Len() > 0 {
+		return nil
+	}
+	return requestf("--rebuild-deps: %s has no access patterns to derive dependencies from (%s)", l.Input, l.Module.Format)
+}
+
+// mergeTensorizer takes over the metrics that the compiler's front end left
+// beside the input, before the passes add theirs, as the documented driver
+// does. Where no metrics are written it does nothing.
+func mergeTensorizer(w *World, path string) error {
+	if w.Out.Dir == "" || path == "" {
+		return nil
+	}
+	rep, found, err := w.Metrics.MergeTensorizer(filepath.Dir(path), metricstore.ReadOptions{DefaultName: w.Module.Name})
+	if err != nil {
+		return err
+	}
+	if found {
+		w.Module.Note("tensorizer-metrics", fmt.Sprintf("metrics of %s beside the input are in the metric store", metricstore.TensorizerFile), rep.Entries)
+	}
+	return nil
+}
