@@ -43,6 +43,7 @@ const (
 	FlagEstimated                     // stands for something the lowering can only estimate
 	FlagZeroConst                     // a memset to zero
 	FlagCrossPart                     // crosses partitions
+	FlagStaticDMA                     // a transfer whose descriptors were made before the run
 	FlagContinued                     // goes on with the work of the row before it on its lane: counts of work leave it out
 	FlagTransfer                      // the transfer that the trigger in the row before starts, an event of the DMA lane and no instruction of the input
 )

@@ -22,10 +22,12 @@ type Calibrated struct {
 	Constants map[string]Constant `yaml:"constants,omitempty"`
 }
 
-// The marks of calibrated constants.
+// The marks of calibrated constants. Each names its source, which the
+// description's sources tell in full.
 const (
 	MarkFitted     = "FITTED"     // from measured profiles
-	MarkDocumented = "DOCUMENTED" // published, not identified by the profiles
+	MarkLaw        = "LAW"        // from measured instruction laws: start-up and ns an element of single instructions
+	MarkDocumented = "DOCUMENTED" // published by the vendor, not identified by the profiles
 	MarkScaled     = "SCALED"     // another machine's, by documented clocks and rates
 	MarkOurs       = "OURS"       // chosen by this project
 )
@@ -38,26 +40,24 @@ type Constant struct {
 	Mark    string  `yaml:"mark"`
 }
 
-// CalibratedOp is what one data-path operation costs on one engine, for N
-// elements per partition: the issue interval is max(Min, PerElem×N + Base)
-// cycles of the engine's clock, and the result is visible LatencyNs after it.
+// CalibratedOp is what one case of a data-path operation costs on one engine,
+// for N elements per partition: the issue interval is max(Min, PerElem×N +
+// Base) cycles of the engine's clock, and the result is visible LatencyNs after
+// it. Its key in Calibrated.Ops is read by ParseOpCase.
 type CalibratedOp struct {
-	PerElem float64 `yaml:"per_elem"`
-	// PerElem16 replaces PerElem where all tensors are 16-bit and in SBUF,
-	// PerElemPSUM where a tensor input is in PSUM; 0 for no difference.
-	PerElem16   float64 `yaml:"per_elem_16bit,omitempty"`
-	PerElemPSUM float64 `yaml:"per_elem_psum,omitempty"`
-	Base        float64 `yaml:"base"`
-	BasePSUM    float64 `yaml:"base_psum,omitempty"` // replaces Base for a PSUM input; 0 for no difference
-	Min         float64 `yaml:"min,omitempty"`
-	LatencyNs   float64 `yaml:"latency_ns"`
-	LatencyPSUM float64 `yaml:"latency_psum_ns,omitempty"` // replaces LatencyNs for a PSUM input; 0 for no difference
+	PerElem   float64 `yaml:"per_elem"`
+	Base      float64 `yaml:"base"`
+	Min       float64 `yaml:"min,omitempty"`
+	LatencyNs float64 `yaml:"latency_ns"`
 	// SpacingBase is the least distance of two results of the engine, less
 	// PerElem×N, in cycles; 0 for none.
 	SpacingBase float64 `yaml:"spacing_base,omitempty"`
-	Samples     int     `yaml:"n,omitempty"`
-	Spread      float64 `yaml:"spread_ns,omitempty"`
-	Mark        string  `yaml:"mark"`
+	// Block is cycles for each square of 32 partitions by 32 elements where an
+	// instruction covers several; 0 where only N counts.
+	Block   float64 `yaml:"block,omitempty"`
+	Samples int     `yaml:"n,omitempty"`
+	Spread  float64 `yaml:"spread_ns,omitempty"`
+	Mark    string  `yaml:"mark"`
 }
 
 // Constant returns the value of a constant and whether there is one.
@@ -89,7 +89,10 @@ func (c *Calibrated) check() error {
 	}
 	for _, name := range c.OpNames() {
 		o := c.Ops[name]
-		for _, v := range []float64{o.PerElem, o.PerElem16, o.PerElemPSUM, o.Base, o.BasePSUM, o.Min, o.LatencyNs, o.LatencyPSUM, o.SpacingBase} {
+		if _, err := ParseOpCase(name); err != nil {
+			return fmt.Errorf("ops: %w", err)
+		}
+		for _, v := range []float64{o.PerElem, o.Base, o.Min, o.LatencyNs, o.SpacingBase, o.Block} {
 			if bad(v) {
 				return fmt.Errorf("ops.%s has %v, not between 0 and %g", name, v, most)
 			}
@@ -103,15 +106,15 @@ func (c *Calibrated) check() error {
 
 func checkMark(mark string) error {
 	switch mark {
-	case MarkFitted, MarkDocumented, MarkScaled, MarkOurs:
+	case MarkFitted, MarkLaw, MarkDocumented, MarkScaled, MarkOurs:
 		return nil
 	case "":
 		return errNoMark
 	}
-	return fmt.Errorf("mark %q is not FITTED, DOCUMENTED, SCALED or OURS", mark)
+	return fmt.Errorf("mark %q is not FITTED, LAW, DOCUMENTED, SCALED or OURS", mark)
 }
 
-var errNoMark = errors.New("mark is missing: FITTED, DOCUMENTED, SCALED or OURS")
+var errNoMark = errors.New("mark is missing: FITTED, LAW, DOCUMENTED, SCALED or OURS")
 
 // Marshal returns the description as YAML that Parse reads back. Comments of
 // a file it was read from are lost.

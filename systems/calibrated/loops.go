@@ -145,11 +145,17 @@ func (l *looper) occupancy(i uint32) float64 {
 			dur += c.DMA.TriggerMany
 		}
 		return max(dur, c.DMA.Interval)
+	case kindStatic:
+		return p.c.DMA.StaticTrigger
 	case kindSW:
 		return max(p.c.DMA.SWDispatch, p.c.DMA.SWInterval)
 	case kindLoad, kindStream, kindMatmul:
-		// The simulated iteration may have run before the clock was up.
+		// The simulated iteration may have run before the clock was up. Too few
+		// rows of the array in use never get it up.
 		if issue := float64(p.m.Instr.Issue.Get(int(i))); issue > 0 {
+			if gov := &p.c.Gov; p.kind[i] != kindLoad && Share(p.m, i)*gov.Slow < gov.Threshold {
+				issue /= gov.Slow
+			}
 			return issue
 		}
 	}
@@ -210,7 +216,7 @@ func (l *looper) row(i uint32) {
 	l.start[i-l.lo] = at
 	l.seqs[g] = position{i + 1, at}
 	there := at + l.once.arrive[i] - o
-	if k := p.kind[i]; k == kindHW || k == kindSW {
+	if p.kind[i].transfers() {
 		d, e := &p.c.DMA, &l.dma[p.groups[g].core]
 		_, complete := e.serve(d, at, p.measure(i), int(g))
 		if at > o {

@@ -23,17 +23,17 @@ func TestGovernor(t *testing.T) {
 		}
 	}
 	step(100, false, 3000) // starts slow
-	g.streamed(1199)       // 0.3997 of the window: not enough
+	g.streamed(1199, 1)    // 0.3997 of the window: not enough
 	step(3000, false, 6000)
-	g.streamed(1200) // exactly the threshold
+	g.streamed(1200, 1) // exactly the threshold
 	step(6000, true, 9000)
-	g.streamed(2999)
+	g.streamed(2999, 1)
 	step(9100, true, 12000)
-	g.streamed(1000) // too little: slow again
+	g.streamed(1000, 1) // too little: slow again
 	step(12000, false, 15000)
-	g.streamed(3000)
+	g.streamed(3000, 1)
 	step(15000, true, 18000)
-	g.streamed(3000)
+	g.streamed(3000, 1)
 	step(24000, false, 27000) // a window without use lies between
 	g = governor{c: c, phase: 500}
 	step(600, false, 3500)
@@ -54,18 +54,21 @@ func TestStream(t *testing.T) {
 	slow := func() *tensor { return &tensor{gov: governor{c: &c.Gov, fixed: []Window{}}, burst: 50, burstT: 0} }
 	// 100 columns at full rate, then 300 at half.
 	pe := slow()
-	near(t, "burst, then half rate", s.stream(pe, 0, 400), 100+600)
+	near(t, "burst, then half rate", s.stream(pe, 0, 400, 1), 100+600)
 	// The burst is used up, and fills while the array idles: 20 ns fill 10, of
 	// which every column uses a half.
-	near(t, "no burst left", s.stream(pe, 700, 10), 720)
-	near(t, "burst filled while idle", s.stream(pe, 740, 40), 760+40)
+	near(t, "no burst left", s.stream(pe, 700, 10, 1), 720)
+	near(t, "burst filled while idle", s.stream(pe, 740, 40, 1), 760+40)
 	// From half rate into a full window at 1000.
 	pe = &tensor{gov: governor{c: &c.Gov, fixed: []Window{{1000, 2000}}}, burstT: 900}
-	near(t, "into a full window", s.stream(pe, 900, 150), 1000+100)
+	near(t, "into a full window", s.stream(pe, 900, 150, 1), 1000+100)
 	// Use is counted in columns, and the window that follows a busy one is full:
 	// 1000 ns at half rate are 500 columns, half of the window.
 	pe = &tensor{gov: governor{c: &c.Gov}, burstT: 0}
-	near(t, "the governor rises", s.stream(pe, 0, 600), 1000+100)
+	near(t, "the governor rises", s.stream(pe, 0, 600, 1), 1000+100)
+	// Of half the array's rows, the same columns are a quarter of the window.
+	pe = &tensor{gov: governor{c: &c.Gov}, burstT: 0}
+	near(t, "the governor stays down with half the rows", s.stream(pe, 0, 600, 0.5), 1000+200)
 }
 
 // TestDataPath places two instructions of one engine: the second starts when

@@ -21,11 +21,15 @@ const (
 	kindMatmul              // PE: both, the compiler's matmul
 	kindHW                  // triggers a transfer with hardware descriptors
 	kindSW                  // triggers a transfer with software descriptors
+	kindStatic              // triggers a transfer whose descriptors were made before the run
 	kindOther               // a lane that is no engine's: collectives
 	kindBarrier             // waits for all engines of its core
 	kindNone                // takes no time
 	kindLoop                // not placed
 )
+
+// transfers tells whether instructions of the kind trigger a transfer.
+func (k kind) transfers() bool { return k == kindHW || k == kindSW || k == kindStatic }
 
 // program is the module as the model sees it: static columns by row.
 type program struct {

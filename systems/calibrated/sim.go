@@ -312,7 +312,7 @@ func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
 		// or overwritten by the data path have to be waited for, and the PE
 		// adds up in order.
 		if int(p.group[q]) == g && (class == components.ClassAnti || class == components.ClassOrdered || p.groups[g].engine == components.PE) &&
-			p.kind[q] != kindHW && p.kind[q] != kindSW {
+			!p.kind[q].transfers() {
 			continue
 		}
 		if s.arrive[q] > at {
@@ -454,6 +454,12 @@ func (s *sim) step(t float64, g int) {
 		s.because(g, i, arrived, at, k.Wake, bound{q.soft + p.c.DMA.SWInterval, q.softBy}, bound{})
 		q.softBy = i + 1
 		s.software(g, i, max(arrived, at+k.Wake))
+	case kindStatic:
+		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
+		ready := max(arrived, at+k.WakeControl)
+		end := ready + p.c.DMA.StaticTrigger
+		_, complete := s.transfer(g, i, ready, p.measure(i))
+		s.finishTransfer(g, i, ready, end, complete, s.next(g, i, end))
 	case kindDrain:
 		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
 		ready := max(arrived, at+k.WakeControl)
@@ -642,7 +648,7 @@ func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64
 // endOf is when row i is over, of a transfer its data and its trigger.
 func (s *sim) endOf(i uint32) float64 {
 	end := s.start[i] + float64(s.dur[i])
-	if k := s.p.kind[i]; k == kindHW || k == kindSW {
+	if s.p.kind[i].transfers() {
 		end = max(end, s.arrive[i])
 	}
 	return end

@@ -138,7 +138,9 @@ func (s *slow) simulate() {
 		}
 		slices.Sort(rows)
 		// The order of what shares nothing is of no consequence.
-		pick := slices.IndexFunc(rows, func(i int) bool { return s.labels[i].what != "hw" && s.events[i] == nil })
+		pick := slices.IndexFunc(rows, func(i int) bool {
+			return s.labels[i].what != "hw" && s.labels[i].what != "static" && s.events[i] == nil
+		})
 		if pick < 0 {
 			pick = 0
 			if core := s.labels[rows[0]].on.core; len(rows) > 1 {
@@ -174,7 +176,7 @@ func (s *slow) dependencies(i int) (at float64, ok bool) {
 		if e == nil || !e.served {
 			return 0, false
 		}
-		transfer := s.labels[q].what == "hw" || s.labels[q].what == "sw"
+		transfer := s.labels[q].what == "hw" || s.labels[q].what == "sw" || s.labels[q].what == "static"
 		inOrder := kind == components.Anti || kind == components.Ordered || s.labels[i].on.engine == components.PE
 		if s.labels[q].on == s.labels[i].on && inOrder && !transfer {
 			continue
@@ -268,6 +270,12 @@ func (s *slow) take(i int) {
 		end := s.hardware(i, e)
 		e.passed = end
 		next = end + s.gap(i)
+	case "static":
+		e.start = max(reached, at+k.WakeControl)
+		e.passed = e.start + s.c.DMA.StaticTrigger
+		_, e.there = s.serve(i, e.start)
+		e.end = e.there
+		next = e.passed + s.gap(i)
 	case "sw":
 		ready := max(reached, at+k.Wake)
 		d := &s.c.DMA
@@ -295,7 +303,7 @@ func (s *slow) take(i int) {
 		e.start = max(reached, at)
 		e.end, e.there, next = e.start, e.start, e.start
 	}
-	if l.what != "hw" && l.what != "sw" {
+	if l.what != "hw" && l.what != "sw" && l.what != "static" {
 		e.passed = max(e.end, e.there)
 	}
 	s.events[i] = e
@@ -364,6 +372,7 @@ func (s *slow) columns(pe *slowPE, i int, ready float64) (start, end float64) {
 	start = max(ready, pe.end, pe.weights)
 	atFull, _ := s.full(pe, start)
 	left, _ := s.nominal.Columns(i)
+	rows := min(float64(s.m.Instr.Parts.At(i)), 128) // of the array
 	most := c.Burst * (1 - slow)
 	pe.credit = min(most, pe.credit+max(0, start-pe.creditAt)/cycle*(1-slow))
 	t := start
@@ -382,7 +391,7 @@ func (s *slow) columns(pe *slowPE, i int, ready float64) (start, end float64) {
 		if !full && rate == 1 {
 			pe.credit -= n * (1 - slow)
 		}
-		pe.use[pe.window] += n * cycle
+		pe.use[pe.window] += n * cycle * rows / 128
 		if n <= 1e-9 { // nothing left of the window
 			t = until
 			continue
@@ -446,6 +455,11 @@ func (s *slow) serve(i int, t float64) (begin, complete float64) {
 	piece, row := x.Row, d.Row
 	arrive := t
 	switch {
+	case x.Static:
+		arrive += d.SWStartWrite
+		if x.Read {
+			arrive += d.SWStartRead - d.SWStartWrite
+		}
 	case x.Soft && x.Read:
 		piece = min(max(piece, d.SWReadRow), x.Bytes)
 		arrive += d.SWStartRead
@@ -465,7 +479,9 @@ func (s *slow) serve(i int, t float64) (begin, complete float64) {
 	stream := max(1, x.Bytes/piece) * (row + piece/d.Rate) / d.Engines
 	short := x.Read && piece < d.SmallRow
 	var extra float64
-	if !x.Read {
+	if x.Static {
+		extra = 0
+	} else if !x.Read {
 		extra = d.WriteIdle * stream
 		if e.write && arrive < e.free {
 			extra = d.WriteQueued * stream
@@ -490,7 +506,7 @@ func (s *slow) serve(i int, t float64) (begin, complete float64) {
 	begin = max(arrive+d.Skew, e.free)
 	end := begin + stream + extra + d.End
 	e.free, e.write = end, !x.Read
-	if short {
+	if short && !x.Static {
 		e.free = begin + stream
 	}
 	if !x.Read {
@@ -513,7 +529,7 @@ var drawn = []struct {
 	{"WRITE", components.PE, "control", "WRITE"}, {"TensorLoad", components.SP, "control", "TENSOR_LOAD"}, {"TENSOR_LOAD", components.PE, "control", "TENSOR_LOAD"},
 	{"EVENT_SEMAPHORE", components.PE, "control", "EVENT_SEMAPHORE"}, {"DRAIN", components.PE, "drain", "DRAIN"}, {"Drain", components.DVE, "drain", "DRAIN"},
 	{"DMACopy", components.SP, "hw", "DMA"}, {"Load", components.Activation, "hw", "DMA"}, {"DMA_DIRECT2D", components.SP, "hw", "DMA"},
-	{"DMATrigger", components.Pool, "sw", "DMA"}, {"Save", components.Pool, "sw", "DMA"}, {"CollectiveCompute", components.Pool, "collective", "data"},
+	{"DMACopy", components.PE, "static", "DMA"}, {"DMATrigger", components.SP, "static", "DMA"}, {"DMATrigger", components.Pool, "sw", "DMA"}, {"Save", components.Pool, "sw", "DMA"}, {"CollectiveCompute", components.Pool, "collective", "data"},
 	{"AllEngineBarrier", components.All, "barrier", "data"}, {"Terminator", components.SP, "nothing", "data"},
 }
 
@@ -554,7 +570,7 @@ func drawBlock(r *rand.Rand, m *components.Module, edges *components.EdgeSet, fu
 	for i := lo; i < hi; i++ {
 		k := drawn[r.IntN(len(drawn))]
 		for range transfers {
-			if k.what != "hw" && k.what != "sw" {
+			if k.class != "DMA" {
 				k = drawn[r.IntN(len(drawn))]
 			}
 		}
@@ -569,9 +585,12 @@ func drawBlock(r *rand.Rand, m *components.Module, edges *components.EdgeSet, fu
 		}
 		in.Elems.Set(i, uint32(1+r.IntN(1024)))
 		switch k.what {
-		case "hw", "sw":
-			if k.what == "hw" {
+		case "hw", "sw", "static":
+			switch k.what {
+			case "hw":
 				flags |= components.FlagHWDGE
+			case "static":
+				flags |= components.FlagStaticDMA
 			}
 			if k.op == "DMATrigger" {
 				flags |= components.FlagTrigger

@@ -67,12 +67,23 @@ func (g *governor) at(t float64) (full bool, until float64) {
 
 func (g *governor) number(t float64) int64 { return int64(math.Floor((t-g.phase)/g.c.Window + 1e-9)) }
 
-// streamed records ns at full rate spent streaming from t on.
-func (g *governor) streamed(ns float64) { g.use += ns }
+// streamed records ns at full rate spent streaming, with a share of the
+// array's rows in use.
+func (g *governor) streamed(ns, share float64) { g.use += ns * share }
+
+// Share is the share of the array's rows that matmul i uses. The governor
+// counts rows: a matmul of 64 rows uses the array half.
+func Share(m *components.Module, i uint32) float64 {
+	const rows = 128
+	if p := m.Instr.Parts.At(int(i)); p > 0 && p < rows {
+		return float64(p) / rows
+	}
+	return 1
+}
 
 // stream returns when cycles columns that start at t are through, at the
 // rates of the windows they fall into.
-func (s *sim) stream(pe *tensor, t, cycles float64) float64 {
+func (s *sim) stream(pe *tensor, t, cycles, share float64) float64 {
 	cycle, slow := s.p.cycle, s.p.c.Gov.Slow
 	most := s.p.c.PE.Burst * (1 - slow)
 	pe.burst = min(most, pe.burst+max(0, t-pe.burstT)/cycle*(1-slow))
@@ -93,7 +104,7 @@ func (s *sim) stream(pe *tensor, t, cycles float64) float64 {
 			take = min(left, room/cycle*slow)
 			dt = take * cycle / slow
 		}
-		pe.gov.streamed(take * cycle)
+		pe.gov.streamed(take*cycle, share)
 		if take <= 1e-9 { // at the end of a window
 			t = until
 			continue
@@ -141,7 +152,7 @@ func (s *sim) matmul(pe *tensor, i uint32, ready float64) (start, end float64) {
 	cycles, _ := s.p.nominal.Columns(int(i))
 	start = max(ready, pe.free, pe.loaded)
 	full, _ := pe.gov.at(start)
-	end = s.stream(pe, start, cycles)
+	end = s.stream(pe, start, cycles, Share(s.p.m, i))
 	if full {
 		fixed := c.Fixed
 		if pe.transp {

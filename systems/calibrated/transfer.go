@@ -13,11 +13,14 @@ type dmaEngines struct {
 
 // Transfer is what a DMA instruction moves, as its operands say.
 type Transfer struct {
-	Bytes    float64
-	Row      float64 // bytes of one contiguous piece of the more scattered side
-	Read     bool    // reads device memory, as opposed to writing it
-	Soft     bool    // descriptors made by software
-	From, To float64 // element sizes; different where types are converted
+	Bytes  float64
+	Row    float64 // bytes of one contiguous piece of the more scattered side
+	Read   bool    // reads device memory, as opposed to writing it
+	Soft   bool    // descriptors made by software
+	Static bool    // descriptors made before the run
+	// Scattered tells that the rows are apart in device memory.
+	Scattered bool
+	From, To  float64 // element sizes; different where types are converted
 }
 
 // TransferOf returns what instruction i moves, and whether it is a DMA.
@@ -39,7 +42,8 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 	t.Row = max(1, min(t.Row, t.Bytes))
 	flags := in.Flags.At(int(i))
 	t.Read = flags&components.FlagDstDRAM == 0
-	t.Soft = k == kindSW
+	t.Soft, t.Static = k == kindSW, k == kindStatic
+	t.Scattered = t.Rows() >= 2 && scattered(m, i, t.Row)
 	if flags&components.FlagMixedTypes != 0 {
 		lo, hi := m.Operands.Range(components.InstrID(i))
 		for r := lo; r < hi; r++ {
@@ -56,7 +60,8 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 
 // transferKind returns how the descriptors of DMA instruction i are made and
 // whose sequencer triggers it; ok is false for what is no DMA. Software
-// descriptors are made on the GpSimd; everything else goes through the
+// descriptors are made on the GpSimd; those made before the run are triggered
+// by the instruction's own engine, SP where it has none; everything else goes through the
 // hardware generators, which SP and Activation command.
 func transferKind(m *components.Module, i int, op opKind) (k kind, e components.Engine, ok bool) {
 	in := &m.Instr
@@ -68,6 +73,8 @@ func transferKind(m *components.Module, i int, op opKind) (k kind, e components.
 		return 0, 0, false
 	}
 	switch {
+	case flags&components.FlagStaticDMA != 0:
+		return kindStatic, sequencer(e), true
 	case flags&components.FlagSWDGE != 0:
 		return kindSW, components.Pool, true
 	case e == components.Activation:
@@ -76,6 +83,34 @@ func transferKind(m *components.Module, i int, op opKind) (k kind, e components.
 		return kindSW, e, true
 	}
 	return kindHW, components.SP, true
+}
+
+// scattered tells whether the rows of transfer i, of row bytes each, are apart
+// in device memory: what lies in one piece there, in whatever order, is shorter
+// than two rows.
+func scattered(m *components.Module, i uint32, row float64) bool {
+	t := &m.Operands
+	lo, hi := t.Range(components.InstrID(i))
+	for r := lo; r < hi; r++ {
+		if !t.Memory.At(r).InDRAM() || t.Kind.At(r) > components.OperandRegisterAP {
+			continue
+		}
+		o := t.At(r)
+		run := uint64(1)
+		for grown := true; grown; {
+			grown = false
+			for d, n := range o.Counts {
+				if n > 1 && n < 1<<32 && run < 1<<32 && uint64(max(o.Steps[d], -o.Steps[d])) == run {
+					run *= n
+					grown = true
+				}
+			}
+		}
+		if float64(run)*float64(max(t.DType.At(r).Size(), 1)) < 2*row {
+			return true
+		}
+	}
+	return false
 }
 
 // Rows is how many pieces the transfer has.
@@ -116,6 +151,9 @@ func (d *DMAConstants) Stream(t Transfer) float64 {
 	piece := d.piece(t)
 	rows := max(1, t.Bytes/piece)
 	per := d.Row + piece/d.Rate
+	if t.Scattered {
+		per += d.Scatter
+	}
 	switch {
 	case t.Soft && t.From != t.To:
 		per = d.Chunk + d.Cast + piece*t.From/t.To/d.Rate
@@ -128,9 +166,9 @@ func (d *DMAConstants) Stream(t Transfer) float64 {
 // Start is the time from a trigger to the first packet.
 func (d *DMAConstants) Start(t Transfer) float64 {
 	switch {
-	case t.Soft && t.Read:
+	case (t.Soft || t.Static) && t.Read:
 		return d.SWStartRead
-	case t.Soft:
+	case t.Soft || t.Static:
 		return d.SWStartWrite
 	}
 	at := d.StartWrite
@@ -150,6 +188,7 @@ func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, queue int) (b
 	backlog := e.free - arrive
 	extra := 0.0
 	switch {
+	case x.Static: // descriptors and data stream without a break
 	case !x.Read && backlog > 0 && e.lastWrite:
 		extra = d.WriteQueued * x.stream
 	case !x.Read:
@@ -176,7 +215,7 @@ func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, queue int) (b
 	begin = max(arrive+d.Skew, e.free)
 	end := begin + x.stream + extra + d.End
 	e.free = end
-	if x.small { // short rows leave gaps that other queues fill
+	if x.small && !x.Static { // short rows leave gaps that other queues fill
 		e.free = begin + x.stream
 	}
 	if e.lastWrite = !x.Read; e.lastWrite {

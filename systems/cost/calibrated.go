@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"math"
 	"strings"
 
 	"perfsim/components"
@@ -15,14 +16,33 @@ import (
 type Nominal struct {
 	m     *components.Module
 	clock machine.Clock
-	ops   [components.NumEngines][]*machine.CalibratedOp // by opcode, nil where there is none
-	// usual tells which of them are made up of what the engine usually takes.
-	usual [components.NumEngines][]bool
-	pe    []PEKind
-	cal   *machine.Calibrated
-	rest  *reference
+	// ops are the cases of an operation, by engine and by opcode: three lots of
+	// opcodes, for an instruction as its opcode says, for a scan and for
+	// scalar_tensor_tensor, which share an opcode with others.
+	ops  [components.NumEngines][]operation
+	pe   []PEKind
+	cal  *machine.Calibrated
+	rest *reference
 
 	colCycles, fixed, fillNs, fillCycles, loadNs float64
+}
+
+// operation is what the description says about an opcode on an engine.
+type operation struct {
+	cases []opCase
+	fn    bool // a case asks for the function
+	// vectors tells that a case asks for operands of one value a partition.
+	vectors bool
+	usual   bool // made up of what the engine usually takes
+	// pointer tells an opcode whose second operand has one value a partition
+	// where the module has no operands.
+	pointer bool
+}
+
+type opCase struct {
+	key  string
+	when machine.OpCase
+	cost machine.CalibratedOp
 }
 
 // PEKind tells what an opcode does on the PE.
@@ -41,10 +61,11 @@ const (
 var calibratedName = map[string]string{
 	"Activation": "ACTIVATE", "TensorCopy": "COPY", "GenericCopy": "COPY", "AbstractCopy": "COPY", "TensorCopyDynamicSrc": "COPY_DYNAMIC",
 	"TensorCopyDynamicDst": "COPY_DYNAMIC", "TensorReduce": "TENSOR_REDUCE", "TensorScalar": "TENSOR_SCALAR", "TensorScalarPtr": "TENSOR_SCALAR",
-	"TENSOR_SCALAR_PTR": "TENSOR_SCALAR", "Reciprocal": "RECIPROCAL", "TensorTensor": "TENSOR_TENSOR", "Memset": "MEMSET", "BNStats": "BN_STATS",
+	"TENSOR_SCALAR_PTR": "TENSOR_SCALAR", "CAST": "COPY", "Reciprocal": "RECIPROCAL", "TensorTensor": "TENSOR_TENSOR", "Memset": "MEMSET", "BNStats": "BN_STATS",
 	"BNStatsAggregate": "BN_AGGR", "Select": "SELECT", "CopyPredicated": "COPY_PREDICATED", "Max": "MAX8", "MaxIndex": "FIND_INDEX8",
 	"MatchReplace": "MATCH_REPLACE8", "MaxIndexAndMatchReplace": "MATCH_REPLACE8", "StreamShuffle": "STREAM_SHUFFLE", "StreamTranspose": "STREAM_TRANSPOSE",
 	"Dropout": "DROPOUT", "RangeSelect": "RANGE_SELECT", "Iota": "IOTA", "TensorScalarAffineSelect": "AFFINE_SELECT", "IndirectCopy": "LOCAL_GATHER",
+	"ReadActivationAccumulator": "READ_ACCUMULATOR", "ActivationReadAccumulator": "READ_ACCUMULATOR", "DveReadAccumulator": "READ_ACCUMULATOR",
 }
 
 // CalibratedOpName is the hardware operation that an opcode of the compiler
@@ -64,15 +85,37 @@ func NewNominal(m *components.Module, mach *machine.Machine) *Nominal {
 	for op := range n {
 		c.pe[op] = peKind(m.OpcodeName(components.Opcode(op)))
 	}
+	byName := map[string][]opCase{}
+	for _, key := range c.cal.OpNames() {
+		when, err := machine.ParseOpCase(key)
+		if err != nil {
+			continue // machine.Check refuses these
+		}
+		name := when.Engine + "." + when.Opcode
+		byName[name] = append(byName[name], opCase{key, when, c.cal.Ops[key]})
+	}
 	for e := range c.ops {
 		engine := components.Engine(e).String()
-		c.ops[e], c.usual[e] = make([]*machine.CalibratedOp, n), make([]bool, n)
+		c.ops[e] = make([]operation, variants*n)
 		for op := range n {
 			name := m.OpcodeName(components.Opcode(op))
-			if k, ok := c.cal.Ops[engine+"."+CalibratedOpName(name)]; ok {
-				c.ops[e][op] = &k
-			} else if k, ok := usual(mach, engine, name); ok {
-				c.ops[e][op], c.usual[e][op] = &k, true
+			for v := range variants {
+				o := &c.ops[e][v*n+op]
+				hardware := CalibratedOpName(name)
+				if v > 0 {
+					hardware = variantNames[v]
+				}
+				o.cases = byName[engine+"."+hardware]
+				o.pointer = v == 0 && (name == "TensorScalarPtr" || name == "TENSOR_SCALAR_PTR")
+				if len(o.cases) == 0 {
+					if k, ok := usual(mach, engine, name); ok {
+						o.cases, o.usual = []opCase{{engine + ".default", machine.OpCase{}, k}}, true
+					}
+				}
+				for k := range o.cases {
+					o.fn = o.fn || o.cases[k].when.Fn != ""
+					o.vectors = o.vectors || o.cases[k].when.Vectors > 0
+				}
 			}
 		}
 	}
@@ -97,9 +140,9 @@ func usual(mach *machine.Machine, engine, opcode string) (machine.CalibratedOp, 
 	case c.Form != "affine":
 		return k, false
 	case c.Mult == 0:
-		k.PerElem, k.Base, k.BasePSUM, k.Min = 0, float64(c.Base), 0, max(k.Min, float64(c.Min))
+		k.PerElem, k.Base, k.Min = 0, float64(c.Base), max(k.Min, float64(c.Min))
 	default:
-		k.PerElem, k.PerElemPSUM, k.Min = c.Mult, c.MultPSUM, max(k.Min, float64(c.Min))
+		k.PerElem, k.Min = c.Mult, max(k.Min, float64(c.Min))
 	}
 	return k, true
 }
@@ -107,8 +150,8 @@ func usual(mach *machine.Machine, engine, opcode string) (machine.CalibratedOp, 
 // Usual tells whether instruction i has no entry of its own and takes what its
 // engine usually does.
 func (c *Nominal) Usual(i int) bool {
-	e := c.m.Instr.Engine.At(i)
-	return e < components.NumEngines && c.usual[e][c.m.Instr.Opcode.At(i)]
+	o := c.operation(i)
+	return o != nil && o.usual
 }
 
 func peKind(opcode string) PEKind {
@@ -126,44 +169,144 @@ func peKind(opcode string) PEKind {
 // PE returns what instruction i does on the PE.
 func (c *Nominal) PE(i int) PEKind { return c.pe[c.m.Instr.Opcode.At(i)] }
 
-// Op returns the cost entry of instruction i, nil where its engine and opcode
-// have none.
-func (c *Nominal) Op(i int) *machine.CalibratedOp {
-	e := c.m.Instr.Engine.At(i)
+// The lots of Nominal.ops.
+const (
+	variantPlain = iota
+	variantScan
+	variantScalarTT
+	variants
+)
+
+var variantNames = [variants]string{variantScan: "TENSOR_TENSOR_SCAN", variantScalarTT: "SCALAR_TENSOR_TENSOR"}
+
+func (c *Nominal) operation(i int) *operation {
+	in := &c.m.Instr
+	e := in.Engine.At(i)
 	if e >= components.NumEngines {
 		return nil
 	}
-	return c.ops[e][c.m.Instr.Opcode.At(i)]
+	v := variantPlain
+	switch flags := in.Flags.At(i); {
+	case flags&components.FlagScan != 0:
+		v = variantScan
+	case flags&components.FlagScalarTT != 0:
+		v = variantScalarTT
+	}
+	return &c.ops[e][v*len(c.pe)+int(in.Opcode.At(i))]
+}
+
+// Op returns the cost of instruction i, nil where its engine and opcode have
+// none.
+func (c *Nominal) Op(i int) *machine.CalibratedOp {
+	if x := c.find(i); x != nil {
+		return &x.cost
+	}
+	return nil
+}
+
+// Key returns the key of that cost in the description, empty where there is
+// none.
+func (c *Nominal) Key(i int) string {
+	if x := c.find(i); x != nil {
+		return x.key
+	}
+	return ""
+}
+
+// find returns the case that says most about instruction i.
+func (c *Nominal) find(i int) *opCase {
+	o := c.operation(i)
+	if o == nil || len(o.cases) == 0 {
+		return nil
+	}
+	if len(o.cases) == 1 && o.cases[0].when.Plain() {
+		return &o.cases[0]
+	}
+	u := c.use(i, o)
+	best, most := -1, -1
+	for k := range o.cases {
+		if n, ok := o.cases[k].when.Match(&u); ok && n > most {
+			best, most = k, n
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return &o.cases[best]
 }
 
 const anyPSUM = components.FlagSrcPSUM | components.FlagSrc2PSUM | components.FlagDstPSUM
+
+// use is what a case may ask of instruction i.
+func (c *Nominal) use(i int, o *operation) machine.OpUse {
+	in := &c.m.Instr
+	flags := in.Flags.At(i)
+	bits := 8 * in.DType.At(i).Size()
+	u := machine.OpUse{In: bits, Out: bits, PSUM: flags&anyPSUM != 0, Strided: flags&components.FlagStrided != 0}
+	if o.pointer {
+		u.Vectors = 1
+	}
+	if o.fn {
+		u.Fn = strings.ToLower(c.m.Symbols.String(in.Func.Get(i)))
+	}
+	if !o.vectors && flags&(components.FlagMixedTypes|components.FlagTwoInputs|components.FlagStrided) == 0 {
+		return u
+	}
+	t := &c.m.Operands
+	lo, hi := t.Range(components.InstrID(i))
+	if lo == hi && flags&components.FlagMixedTypes != 0 { // the other type is not said
+		u.Out = 0
+	}
+	inputs, vectors, most := 0, 0, uint64(0)
+	for r := lo; r < hi; r++ {
+		if t.Kind.At(r) > components.OperandRegisterAP || t.NumDims.At(r) == 0 {
+			continue
+		}
+		first := int(t.Dims.At(r))
+		last := first + int(t.NumDims.At(r)) - 1
+		n := uint64(1)
+		for d := first + 1; d <= last; d++ {
+			n *= t.Count.At(d)
+		}
+		if step := t.Step.At(last); last > first && t.Count.At(last) > 1 && (step >= 16 || step <= -16) {
+			u.Stride16 = true
+		}
+		size := 8 * t.DType.At(r).Size()
+		switch t.Role.At(r) {
+		case components.RoleOut:
+			u.Out = size
+		case components.RoleIn:
+			inputs++
+			if n <= 1 {
+				vectors++
+			}
+			if n > most {
+				most, u.In = n, size
+			}
+		}
+	}
+	// Where all inputs have one element a partition, one of them is the tensor.
+	u.Vectors = max(u.Vectors, min(vectors, inputs-1))
+	return u
+}
 
 // Evaluate returns the issue interval, the time to the visible result and the
 // least distance of results, in ns, of an operation k of instruction i.
 func (c *Nominal) Evaluate(k *machine.CalibratedOp, i int) (issue, latency, spacing float64) {
 	in := &c.m.Instr
-	flags := in.Flags.At(i)
 	n := float64(in.Elems.At(i))
-	per, base, lat := k.PerElem, k.Base, k.LatencyNs
-	switch {
-	case flags&anyPSUM != 0:
-		per, base, lat = or(k.PerElemPSUM, per), or(k.BasePSUM, base), or(k.LatencyPSUM, lat)
-	case in.DType.At(i).Size() == 2 && flags&(components.FlagMixedTypes|components.FlagStrided) == 0:
-		per = or(k.PerElem16, per)
-	}
 	cycle := 100 / float64(clockOf(c.clock, in.Engine.At(i)))
-	issue = max(per*n+base, k.Min) * cycle
+	cycles := max(k.PerElem*n+k.Base, k.Min)
+	if k.Block > 0 {
+		if blocks := math.Ceil(n/32) * math.Ceil(float64(in.Parts.At(i))/32); blocks > 1 {
+			cycles = k.Block * blocks
+		}
+	}
+	issue = cycles * cycle
 	if k.SpacingBase > 0 {
-		spacing = (per*n + k.SpacingBase) * cycle
+		spacing = (k.PerElem*n + k.SpacingBase) * cycle
 	}
-	return issue, issue + lat, spacing
-}
-
-func or(v, otherwise float64) float64 {
-	if v != 0 {
-		return v
-	}
-	return otherwise
+	return issue, issue + k.LatencyNs, spacing
 }
 
 // Columns returns the columns that a matmul streams in one pass, in PE

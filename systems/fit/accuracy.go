@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"perfsim/components"
 	"perfsim/components/machine"
@@ -267,21 +266,13 @@ func (a *Accuracy) dmaAlone(profiles []*profile, left []*machine.Machine) error 
 // over, so that a single window that flips does not decide.
 const sensitivityPhases = 4
 
-// operations are the names of the data-path operations of the modules.
-func operations(modules []*components.Module) map[string]bool {
+// operations are the keys of the costs that the modules' instructions have.
+func operations(modules []*components.Module, mach *machine.Machine) map[string]bool {
 	used := map[string]bool{}
 	for _, m := range modules {
-		type key struct {
-			op components.Opcode
-			e  components.Engine
-		}
-		seen := map[key]bool{}
+		nominal := cost.NewNominal(m, mach)
 		for i := range m.Instr.Len() {
-			k := key{m.Instr.Opcode.At(i), m.Instr.Engine.At(i)}
-			if !seen[k] {
-				seen[k] = true
-				used[k.e.String()+"."+cost.CalibratedOpName(m.OpcodeName(k.op))] = true
-			}
+			used[nominal.Key(i)] = true
 		}
 	}
 	return used
@@ -331,22 +322,21 @@ func (a *Accuracy) sensitivity(ctx context.Context, modules []*components.Module
 			c.Calibrated.Constants[n] = k
 		}})
 	}
-	used := operations(modules)
+	used := operations(modules, mach)
 	for _, n := range mach.Calibrated.OpNames() {
-		if strings.Contains(n, ".") && !used[n] {
+		if !used[n] {
 			continue
 		}
 		op := mach.Calibrated.Ops[n]
 		changes = append(changes, change{"op." + n + " issue interval", op.Base, func(c *machine.Machine, by float64) {
 			o := c.Calibrated.Ops[n]
-			for _, f := range []*float64{&o.PerElem, &o.PerElem16, &o.PerElemPSUM, &o.Base, &o.BasePSUM, &o.Min, &o.SpacingBase} {
+			for _, f := range []*float64{&o.PerElem, &o.Base, &o.Block, &o.Min, &o.SpacingBase} {
 				*f *= by
 			}
 			c.Calibrated.Ops[n] = o
 		}}, change{"op." + n + " latency", op.LatencyNs, func(c *machine.Machine, by float64) {
 			o := c.Calibrated.Ops[n]
 			o.LatencyNs *= by
-			o.LatencyPSUM *= by
 			c.Calibrated.Ops[n] = o
 		}})
 	}

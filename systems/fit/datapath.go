@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -11,24 +10,24 @@ import (
 	"perfsim/systems/cost"
 )
 
-// opSamples are the measurements of one data-path operation on one engine,
-// without or with a tensor in PSUM.
+// opSamples are the measurements of one case of a data-path operation.
 type opSamples struct {
 	intervalN, interval []float64 // elements and ns between two starts on a busy engine
 	aloneN, alone       []float64 // elements and duration of an instruction that started on an idle engine
 	spacingN, spacing   []float64 // elements and ns between two retirements on a busy engine
 }
 
-type opKey struct {
-	name string // "DVE.COPY"
-	psum bool
-}
-
-const psum = components.FlagSrcPSUM | components.FlagSrc2PSUM | components.FlagDstPSUM
-
-// data collects the data-path operations of all engines but the PE.
-func (p *profile) data(out map[opKey]*opSamples) {
+// data collects the data-path operations of all engines but the PE, by key in
+// the description; operations that it lacks have their bare name.
+func (p *profile) data(out map[string]*opSamples, mach *machine.Machine) {
 	m := p.m
+	nominal := cost.NewNominal(m, mach)
+	keyOf := func(i uint32) string {
+		if key := nominal.Key(int(i)); key != "" && !nominal.Usual(int(i)) {
+			return key
+		}
+		return m.Instr.Engine.At(int(i)).String() + "." + cost.CalibratedOpName(m.OpcodeName(m.Instr.Opcode.At(int(i))))
+	}
 	for q, list := range p.order {
 		e := p.seq[q].engine
 		if !hasSequencer(e) || e == components.PE {
@@ -39,7 +38,7 @@ func (p *profile) data(out map[opKey]*opSamples) {
 			if p.class(i) != "data" || !p.compiled(i) {
 				continue
 			}
-			key := opKey{e.String() + "." + cost.CalibratedOpName(m.OpcodeName(m.Instr.Opcode.At(int(i)))), m.Instr.Flags.At(int(i))&psum != 0}
+			key := keyOf(i)
 			o := out[key]
 			if o == nil {
 				o = &opSamples{}
@@ -52,8 +51,7 @@ func (p *profile) data(out map[opKey]*opSamples) {
 			if k > 0 && p.class(list[k-1]) == "data" && p.end[list[k-1]] > p.start[i] {
 				h := list[k-1]
 				if at, waits := p.satisfied(i, 'S'); waits == 0 || at+60 < p.start[i] {
-					hk := opKey{e.String() + "." + cost.CalibratedOpName(m.OpcodeName(m.Instr.Opcode.At(int(h)))), m.Instr.Flags.At(int(h))&psum != 0}
-					n := float64(m.Instr.Elems.At(int(h)))
+					hk, n := keyOf(h), float64(m.Instr.Elems.At(int(h)))
 					out[hk].intervalN, out[hk].interval = append(out[hk].intervalN, n), append(out[hk].interval, p.start[i]-p.start[h])
 					o.spacingN = append(o.spacingN, float64(m.Instr.Elems.At(int(i))))
 					o.spacing = append(o.spacing, p.end[i]-p.end[h])
@@ -74,88 +72,46 @@ type opFit struct {
 
 // fitOps turns measurements into entries of the description and returns their
 // report. Operations that were not measured keep what they had.
-func fitOps(all map[opKey]*opSamples, mach *machine.Machine) []Item {
-	names := map[string]bool{}
-	for k := range all {
-		names[k.name] = true
-	}
+func fitOps(all map[string]*opSamples, mach *machine.Machine) []Item {
 	clock := map[string]float64{"Activation": float64(mach.Clock.Activation), "DVE": float64(mach.Clock.DVE), "Pool": float64(mach.Clock.Pool), "SP": float64(mach.Clock.SP)}
 	cycle := func(name string) float64 {
-		for e, c := range clock {
-			if len(name) > len(e) && name[:len(e)+1] == e+"." {
-				return 100 / c
-			}
+		if c, ok := clock[engineOf(name)]; ok {
+			return 100 / c
+		}
+		return 1
+	}
+	perElem := func(name string) float64 {
+		if op, ok := mach.Calibrated.Ops[name]; ok {
+			return op.PerElem
 		}
 		return 1
 	}
 	// The latency behind the issue interval, where only the sum is measured,
 	// is the median of the engine's other operations.
 	latency := map[string][]float64{}
-	for k, o := range all {
+	for name, o := range all {
 		if len(o.interval) > 0 && len(o.alone) > 0 {
-			prior := mach.Calibrated.Ops[k.name]
-			f, ok := fitOp(o, perElem(prior, k.psum), cycle(k.name), math.NaN(), prior.Mark)
-			if ok {
-				latency[engineOf(k.name)] = append(latency[engineOf(k.name)], f.latency)
+			if f, ok := fitOp(o, perElem(name), cycle(name), math.NaN()); ok {
+				latency[engineOf(name)] = append(latency[engineOf(name)], f.latency)
 			}
 		}
 	}
 	var items []Item
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		op := mach.Calibrated.Ops[name]
 		was := op
-		if op.PerElem == 0 {
-			op.PerElem = 1
-		}
-		lat := median(slices.Clone(latency[engineOf(name)]))
-		fits := map[bool]opFit{}
-		for _, in := range []bool{false, true} {
-			o := all[opKey{name, in}]
-			if o == nil {
-				continue
-			}
-			if f, ok := fitOp(o, perElem(op, in), cycle(name), lat, op.Mark); ok {
-				fits[in] = f
-			}
-		}
-		sbuf, both := fits[false], fits[true]
-		_, haveS := fits[false]
-		_, haveP := fits[true]
-		op.Mark, op.Samples, op.Spread = machine.MarkFitted, sbuf.n+both.n, round(max(sbuf.spreadNS, both.spreadNS))
-		switch {
-		case haveS && haveP:
-			op.PerElem, op.Base, op.LatencyNs, op.SpacingBase = sbuf.per, sbuf.base, sbuf.latency, max(sbuf.spacing, both.spacing)
-			op.BasePSUM, op.LatencyPSUM = both.base, both.latency
-			if both.per != sbuf.per {
-				op.PerElemPSUM = both.per
-			}
-		case haveS:
-			op.PerElem, op.Base, op.LatencyNs, op.SpacingBase = sbuf.per, sbuf.base, sbuf.latency, sbuf.spacing
-		case haveP && perElem(op, true) != op.PerElem:
-			op.PerElemPSUM, op.BasePSUM, op.LatencyPSUM, op.SpacingBase = both.per, both.base, both.latency, both.spacing
-		case haveP:
-			// Only PSUM was seen: take it for both.
-			op.PerElem, op.Base, op.LatencyNs, op.SpacingBase = both.per, both.base, both.latency, both.spacing
-			op.BasePSUM, op.LatencyPSUM = 0, 0
-		default:
+		f, ok := fitOp(all[name], perElem(name), cycle(name), median(slices.Clone(latency[engineOf(name)])))
+		if !ok {
 			continue
 		}
+		op.PerElem, op.Base, op.LatencyNs, op.SpacingBase = f.per, f.base, f.latency, f.spacing
+		op.Mark, op.Samples, op.Spread = machine.MarkFitted, f.n, round(f.spreadNS)
 		mach.Calibrated.Ops[name] = op
-		for _, in := range []bool{false, true} {
-			f, ok := fits[in]
-			if !ok {
-				continue
-			}
-			where, base, late := "", was.Base, was.LatencyNs
-			if in {
-				where, base, late = ".psum", cmp.Or(was.BasePSUM, base), cmp.Or(was.LatencyPSUM, late)
-			}
-			items = append(items,
-				Item{Name: "op." + name + where + ".base_cycles", Was: base, Value: f.base, N: f.n, Spread: round(f.spreadNS / cycle(name)),
-					Min: f.bases[0], Max: f.bases[1], How: "median"},
-				Item{Name: "op." + name + where + ".latency_ns", Was: late, Value: f.latency, N: f.nLatency, Spread: round(f.spreadLatency),
-					Min: f.latencies[0], Max: f.latencies[1], How: "median"})
-		}
+		items = append(items,
+			Item{Name: "op." + name + ".base_cycles", Was: was.Base, Value: f.base, N: f.n, Spread: round(f.spreadNS / cycle(name)),
+				Min: f.bases[0], Max: f.bases[1], How: "median"},
+			Item{Name: "op." + name + ".latency_ns", Was: was.LatencyNs, Value: f.latency, N: f.nLatency, Spread: round(f.spreadLatency),
+				Min: f.latencies[0], Max: f.latencies[1], How: "median"})
 	}
 	return items
 }
@@ -169,21 +125,11 @@ func engineOf(name string) string {
 	return name
 }
 
-func perElem(op machine.CalibratedOp, psum bool) float64 {
-	if psum && op.PerElemPSUM > 0 {
-		return op.PerElemPSUM
-	}
-	if op.PerElem > 0 {
-		return op.PerElem
-	}
-	return 1
-}
-
 // fitOp fits one operation: cycles per element where sizes differ by a factor
 // of two or more and the given ones do not explain them, then the base from
 // intervals and the latency from instructions on an idle engine. Where no
 // interval was seen the base is what the duration leaves of latency lat.
-func fitOp(o *opSamples, per, cycle, lat float64, mark string) (opFit, bool) {
+func fitOp(o *opSamples, per, cycle, lat float64) (opFit, bool) {
 	f := opFit{per: per}
 	n, d := o.intervalN, o.interval
 	if distinct(n) < 2 && distinct(o.aloneN) >= 2 {

@@ -72,14 +72,14 @@ func (f *Fit) fit(ctx context.Context, profiles []*profile) error {
 
 	// What measurements show directly.
 	s := newSamples()
-	ops := map[opKey]*opSamples{}
+	ops := map[string]*opSamples{}
 	var rates dmaRates
 	for _, p := range profiles {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		p.control(s)
-		p.data(ops)
+		p.data(ops, mach)
 		p.tensor(s, mach)
 		p.dmaTiming(s, &constants.DMA, &rates)
 	}
@@ -114,7 +114,7 @@ func (f *Fit) fit(ctx context.Context, profiles []*profile) error {
 		}
 	}
 	for _, n := range cal.OpNames() {
-		if !fitted["op."+n+".base_cycles"] && !fitted["op."+n+".psum.base_cycles"] {
+		if !fitted["op."+n+".base_cycles"] {
 			f.Kept = append(f.Kept, "op."+n)
 		}
 	}

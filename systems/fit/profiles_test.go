@@ -22,10 +22,12 @@ import (
 
 var ctx = context.Background()
 
-// real reads the five real profiles.
+// real reads the five real profiles that the constants are fitted to: a second
+// run of one of them, which the folder has too, is left to be predicted.
 func real(t testing.TB) []*components.Module {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(datadir.Path(t, "neuron-profiles"), "*.json.gz"))
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.Contains(f, "_repeat") })
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%d profiles, %v", len(files), err)
 	}
@@ -119,7 +121,7 @@ func TestLeaveOneOutSeesNothing(t *testing.T) {
 	}
 	for n, o := range base.Calibrated.Ops {
 		if o.Mark == machine.MarkFitted {
-			for _, f := range []*float64{&o.PerElem, &o.PerElem16, &o.PerElemPSUM, &o.Base, &o.BasePSUM, &o.Min, &o.LatencyNs, &o.LatencyPSUM, &o.SpacingBase} {
+			for _, f := range []*float64{&o.PerElem, &o.Base, &o.Min, &o.LatencyNs, &o.SpacingBase} {
 				*f *= 1.1
 			}
 			wrong.Calibrated.Ops[n] = o

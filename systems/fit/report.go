@@ -162,7 +162,7 @@ func (a *Accuracy) sensitivities(b *strings.Builder) {
 }
 
 var markText = map[string]string{
-	machine.MarkFitted: "fitted to the profiles", machine.MarkDocumented: "published, not identified by these profiles",
+	machine.MarkFitted: "fitted to the profiles", machine.MarkLaw: "measured instruction laws", machine.MarkDocumented: "published, not identified by these profiles",
 	machine.MarkOurs: "chosen by this project", machine.MarkScaled: "scaled from another machine",
 }
 

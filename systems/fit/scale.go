@@ -42,8 +42,8 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 		op := from.Calibrated.Ops[name]
 		was := op
 		r := ratio(engineOf(name))
-		op.LatencyNs, op.LatencyPSUM = round(op.LatencyNs*r), round(op.LatencyPSUM*r)
-		if op.Mark == machine.MarkFitted || op.Mark == machine.MarkDocumented && op != was {
+		op.LatencyNs = round(op.LatencyNs * r)
+		if op.Mark == machine.MarkFitted || op.Mark == machine.MarkLaw || op.Mark == machine.MarkDocumented && op != was {
 			op.Mark, op.Samples, op.Spread = machine.MarkScaled, 0, 0
 		}
 		c.Calibrated.Ops[name] = op
@@ -67,7 +67,7 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 			k.Value *= to.Memory.DMARate / from.Memory.DMARate
 		}
 		k.Value = round(k.Value)
-		if k.Mark == machine.MarkFitted || k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value) {
+		if k.Mark == machine.MarkFitted || k.Mark == machine.MarkLaw || k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value) {
 			k = machine.Constant{Value: k.Value, Mark: machine.MarkScaled}
 		}
 		c.Calibrated.Constants[name] = k

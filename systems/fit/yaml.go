@@ -25,8 +25,7 @@ func Section(m *machine.Machine) []byte {
 			name   string
 			v      float64
 			always bool
-		}{{"per_elem", o.PerElem, true}, {"per_elem_16bit", o.PerElem16, false}, {"per_elem_psum", o.PerElemPSUM, false}, {"base", o.Base, true},
-			{"base_psum", o.BasePSUM, false}, {"min", o.Min, false}, {"latency_ns", o.LatencyNs, true}, {"latency_psum_ns", o.LatencyPSUM, false},
+		}{{"per_elem", o.PerElem, true}, {"base", o.Base, true}, {"block", o.Block, false}, {"min", o.Min, false}, {"latency_ns", o.LatencyNs, true},
 			{"spacing_base", o.SpacingBase, false}, {"n", float64(o.Samples), false}, {"spread_ns", o.Spread, false}} {
 			if f.always || f.v != 0 {
 				b = append(append(append(b, f.name...), ": "...), number(f.v)...)

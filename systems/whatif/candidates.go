@@ -3,6 +3,7 @@ package whatif
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"perfsim/components"
 	"perfsim/systems/cost"
@@ -21,7 +22,8 @@ func candidates(w *components.World) []string {
 		out = append(out, slices.Sorted(maps.Keys(c.Constants))...)
 		known := map[string]bool{}
 		for key := range c.Ops {
-			known[key] = true
+			name, _, _ := strings.Cut(key, " ")
+			known[name] = true
 		}
 		return append(out, opcodes(m, func(name string) bool {
 			for e := range components.NumEngines {

@@ -384,16 +384,18 @@ func (p *plan) calibratedLatency(x scaling, name string) error {
 	f, lat := x.issue, x.result
 	touched := false
 	for key, op := range c.Ops {
-		engine, opcode, _ := strings.Cut(key, ".")
-		if x.byEngine && engine != x.engine.String() || !x.byEngine && opcode != cost.CalibratedOpName(name) {
+		when, err := machine.ParseOpCase(key)
+		if err != nil {
+			return err
+		}
+		if x.byEngine && when.Engine != x.engine.String() || !x.byEngine && when.Opcode != cost.CalibratedOpName(name) {
 			continue
 		}
 		touched = true
-		for _, v := range []*float64{&op.PerElem, &op.PerElem16, &op.PerElemPSUM, &op.Base, &op.BasePSUM, &op.Min, &op.SpacingBase} {
+		for _, v := range []*float64{&op.PerElem, &op.Base, &op.Block, &op.Min, &op.SpacingBase} {
 			*v *= f
 		}
 		op.LatencyNs *= lat
-		op.LatencyPSUM *= lat
 		c.Ops[key] = op
 	}
 	switch {
