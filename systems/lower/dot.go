@@ -28,6 +28,10 @@ type side struct {
 // banks work while the other four are emptied by Activation and DVE in turn.
 func (f *fn) dotKernel(i int32, z components.DotSize) {
 	x := &f.flats[i]
+	if x.attn != nil {
+		f.attendKernel(i)
+		return
+	}
 	g := f.l.g
 	dd := g.Dot(x.op)
 	f.kern++
@@ -45,8 +49,13 @@ func (f *fn) dotKernel(i int32, z components.DotSize) {
 		f.stream(i, steps, "")
 		return
 	}
-	l := f.operandOf(x.args[0], dd.LHSContract)
-	r := f.operandOf(x.args[1], dd.RHSContract)
+	l, r := x.args[0].v, x.args[1].v
+	if f.values[l].param >= 0 && f.values[r].param >= 0 && f.comp == g.Entry {
+		l = f.turnedOf(x.args[0], dd.LHSContract)
+	} else {
+		l = f.operandOf(x.args[0], dd.LHSContract)
+	}
+	r = f.operandOf(x.args[1], dd.RHSContract)
 	f.flats[i].args[0].minor, f.flats[i].args[1].minor = -1, -1
 	f.product(i, l, r, z, x.outs[0].v)
 }
@@ -73,7 +82,15 @@ func (f *fn) noWork(x *flat) {
 func (f *fn) operandOf(a ref, contract []int64) int32 {
 	x := &f.values[a.v]
 	x.lastOn = f.kern
-	if x.weight || x.konst || len(contract) == 0 {
+	if x.weight || x.konst {
+		return a.v
+	}
+	return f.turnedOf(a, contract)
+}
+
+func (f *fn) turnedOf(a ref, contract []int64) int32 {
+	x := &f.values[a.v]
+	if len(contract) == 0 {
 		return a.v
 	}
 	t := &f.l.g.Shapes
@@ -202,11 +219,12 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 	s := side{v: lv, cols: z.M, batch: z.Batch, k: z.K}
 	m := side{v: rv, cols: z.N, batch: z.Batch, k: z.K}
 	// The operand with fewer instructions moves.
-	if ceilDiv(z.N, a.statM)*ceilDiv(z.M, a.movN) < ceilDiv(z.M, a.statM)*ceilDiv(z.N, a.movN) {
+	swapped := ceilDiv(z.N, a.statM)*ceilDiv(z.M, a.movN) < ceilDiv(z.M, a.statM)*ceilDiv(z.N, a.movN)
+	if swapped {
 		s, m = m, s
 	}
 	kt := ceilDiv(z.K, a.parts)
-	p := prod{f: f, s: &s, m: &m, kt: kt, z: z, out: out, dtype: f.values[lv].dtype}
+	p := prod{f: f, s: &s, m: &m, kt: kt, z: z, out: out, dtype: f.values[lv].dtype, perPart: swapped}
 	if f.values[rv].dtype.Size() > p.dtype.Size() {
 		p.dtype = f.values[rv].dtype
 	}
@@ -257,7 +275,9 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 			m.ring = f.must(n, p.kc*w*sizeM)
 		}
 	}
+	p.fin = x.fin
 	p.results()
+	p.withHomes()
 	// Full blocks of columns, then the ragged one.
 	for b0, bw := range cuts(s.cols, p.bm) {
 		p.blocks(b0*p.bm, bw.n, bw.w)
@@ -266,6 +286,14 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 	for _, r := range []*region{s.ring, s.panel, m.ring, p.ring, p.scrap} {
 		if r != nil {
 			f.sb.release(r)
+		}
+	}
+	if p.fin != nil {
+		for _, a := range x.args { // in a fixed order
+			if r := p.fin.homes[a.v]; r != nil {
+				f.sb.release(r)
+				delete(p.fin.homes, a.v)
+			}
 		}
 	}
 	f.forget(x.args)
@@ -311,6 +339,11 @@ type prod struct {
 	nw     int64
 	mt, nt int64
 	depth  int // stores held back
+	fin    *finish
+	withs  int64 // tiles of its second operands that were loaded
+	// perPart tells that columns of the result, as the graph has them, lie on
+	// the partitions.
+	perPart bool
 }
 
 // fetch brings the whole moving operand on chip.
@@ -367,7 +400,7 @@ func (p *prod) blocks(at, n, w int64) {
 	f := p.f
 	e := &f.l.e
 	total := n * p.z.Batch
-	p.each(total, func(t int64) {
+	e.each(total, 1, ceilDiv(p.m.cols, p.nw)*p.kt*ceilDiv(p.bm, f.l.arr.statM), func(t int64) {
 		b, c := t/n, at+t%n*p.bm
 		base := 0
 		if p.s.panel != nil {
@@ -382,24 +415,6 @@ func (p *prod) blocks(at, n, w int64) {
 			e.loop(nw.n, func(j int64) { p.tile(b, c, w, (n0+j)*p.nw, nw.w, base) })
 		}
 	})
-}
-
-// each is a loop whose iterations are long: one written out before the loop
-// fills the pipeline.
-func (p *prod) each(n int64, body func(t int64)) {
-	e := &p.f.l.e
-	if !e.opt.Compress || n <= 4 {
-		for t := int64(0); t < n && e.err == nil; t++ {
-			body(t)
-		}
-		return
-	}
-	if inner := ceilDiv(p.m.cols, p.nw); inner*ceilDiv(p.kt, 1)*ceilDiv(p.bm, p.f.l.arr.statM) < 64 {
-		e.loop(n, body)
-		return
-	}
-	e.keep(n-2, func() { body(0) }, func() { body(1) })
-	body(n - 1)
 }
 
 // rows returns the rows of tile k of the contracted dimension.
@@ -512,13 +527,13 @@ func (p *prod) finish(b, c, n0, mw, nw int64, bank int) {
 		to, slot = p.ring, int(p.tiles)%len(p.ring.tiles)
 		p.tiles++
 	}
-	f.evictBank(bank, to, slot, nw, mw, x.dtype, "copy")
+	at, all := (b*p.s.cols+c)*p.m.cols+n0*mw, p.z.Batch*p.s.cols*p.m.cols
+	p.leavePSUM(bank, to, slot, c, n0, mw, nw, at, all)
 	if p.saved {
 		v := p.out
 		bytes := mw * nw * x.size
-		at := (b*p.s.cols+c)*p.m.cols + n0*mw
 		out := f.partOf(v, at*x.size, bytes)
-		if all := p.z.Batch * p.s.cols * p.m.cols; all*x.size != x.total { // another element size in memory
+		if all*x.size != x.total { // another element size in memory
 			lo, hi := mulDiv(at, x.total, all), mulDiv(at+mw*nw, x.total, all)
 			out = f.partOf(v, lo, max(hi-lo, 1))
 		}

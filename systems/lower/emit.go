@@ -247,9 +247,12 @@ func (e *emitter) finish() {
 // loop and writes out the rest: the first fill the pipeline, so that an
 // iteration of the loop takes what it takes in the steady state, and the last
 // give the users of the result something to wait for.
-func (e *emitter) loop(n int64, body func(i int64)) {
+func (e *emitter) loop(n int64, body func(i int64)) { e.loopTail(n, 1, body) }
+
+// loopTail is loop for iterations that are alike but for the last tail ones.
+func (e *emitter) loopTail(n, tail int64, body func(i int64)) {
 	warm, step := 2*int64(e.opt.Buffers), 4*int64(e.opt.Buffers)
-	trips := (n - warm - 1) / step
+	trips := (n - warm - tail) / step
 	if !e.opt.Compress || n <= int64(e.opt.Unroll) || trips < 2 {
 		for i := int64(0); i < n && e.err == nil; i++ {
 			body(i)
@@ -346,6 +349,24 @@ func (e *emitter) drain() {
 		e.pop()
 	}
 	e.pend = nil
+}
+
+// each is loopTail for iterations of about rows instructions: where these are
+// many, one that is written out before the loop fills the pipeline.
+func (e *emitter) each(n, tail, rows int64, body func(t int64)) {
+	switch {
+	case !e.opt.Compress || n <= 3+tail:
+		for t := int64(0); t < n && e.err == nil; t++ {
+			body(t)
+		}
+	case rows < 64:
+		e.loopTail(n, tail, body)
+	default:
+		e.keep(n-1-tail, func() { body(0) }, func() { body(1) })
+		for t := n - tail; t < n; t++ {
+			body(t)
+		}
+	}
 }
 
 // loopAlike is loop for iterations that are alike to the last one.

@@ -63,6 +63,11 @@ type flat struct {
 	after []int32 // control predecessors, as flat operators
 	rows  [2]uint32
 	me    int32
+
+	gone   bool       // its work is in the instructions of a later operator
+	recipe *recipe    // how it is done where stepsOf does not tell
+	attn   *attention // it is an attention
+	fin    *finish    // a product: what is done to its sums as they leave PSUM
 }
 
 // fn is one function while it is being lowered.
@@ -475,6 +480,9 @@ func (f *fn) aliasOuts(x *flat) {
 // countUsers fills the list of users of every value.
 func (f *fn) countUsers() {
 	for i := range f.flats {
+		if f.flats[i].gone {
+			continue
+		}
 		for _, a := range f.flats[i].args {
 			v := &f.values[a.v]
 			if n := len(v.users); n == 0 || v.users[n-1] != int32(i) {

@@ -33,6 +33,9 @@ func (f *fn) lower() error {
 	}
 	f.result = f.flatten(f.comp, params, 0, 0)
 	f.countUsers()
+	if l.opt.Group {
+		f.recognise()
+	}
 	for i := range f.values {
 		if v := &f.values[i]; v.param >= 0 && v.hbm != nil {
 			v.hbm.quiet = f.fixed(int32(i))
@@ -130,6 +133,9 @@ func (f *fn) kernels() error {
 		}
 		l.e.share = f.share(i)
 		x := &f.flats[i]
+		if x.gone {
+			continue
+		}
 		inFusion := x.group != 0
 		if !(mappable(x.kind) || inFusion && moves(x.kind)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
 			flush()

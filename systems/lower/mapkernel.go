@@ -231,6 +231,8 @@ func (p *pass) classify() {
 		}
 		o.once = small && allOnce
 		switch {
+		case o.x.recipe != nil:
+			o.steps = o.x.recipe.steps
 		case k == components.OpReduce:
 			p.reduction(o)
 		case view(k):

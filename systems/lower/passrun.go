@@ -90,11 +90,13 @@ func (p *pass) loadTile(n int, t int64) {
 	f.load(in.v, p.partOf(in.v, t), to, slot, p.bytesOf(in.v, t), p.parts, elems)
 }
 
-// readArg says that the instruction being made reads operand a in tile t.
-func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
+// readArg says that the instruction being made reads elems elements of operand
+// a in tile t, from element from of the tile on.
+func (p *pass) readArg(a ref, t int64, once bool, from, elems int64) bool {
 	f := p.f
 	s := p.src[a.v]
 	d := f.values[a.v].dtype
+	off := from * int64(max(d.Size(), 1))
 	switch {
 	case s.konst:
 		return false
@@ -108,7 +110,7 @@ func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 				return false
 			}
 			k := int(t) % len(r.tiles)
-			f.reads(r, k, k+1, 0, elems, p.parts, d)
+			f.reads(r, k, k+1, off, elems, p.parts, d)
 		case once || len(r.tiles) == 1:
 			f.reads(r, 0, min(len(r.tiles), 8), 0, elems, p.parts, d)
 		default:
@@ -116,7 +118,7 @@ func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 			if !in.fresh {
 				t0, t1 = r.span(t*p.f0, t*p.f0+p.width(t), p.free)
 			}
-			f.reads(r, t0, t1, 0, elems, p.parts, d)
+			f.reads(r, t0, t1, off, elems, p.parts, d)
 		}
 	case s.op > 0:
 		o := &p.ops[s.op-1]
@@ -124,7 +126,7 @@ func (p *pass) readArg(a ref, t int64, once bool, elems int64) bool {
 		if r == nil {
 			return false
 		}
-		f.reads(r, k, k+1, 0, elems, p.parts, d)
+		f.reads(r, k, k+1, off, elems, p.parts, d)
 	}
 	return true
 }
@@ -164,7 +166,6 @@ func (f *fn) pick(eng components.Engine, cycles int64) components.Engine {
 // emit makes the instructions of operator i in tile t.
 func (p *pass) emit(i int, t int64, once bool) {
 	f := p.f
-	e := &f.l.e
 	o := &p.ops[i]
 	if len(o.steps) == 0 {
 		return
@@ -175,68 +176,90 @@ func (p *pass) emit(i int, t int64, once bool) {
 		elems = max(ceilDiv(o.elems, p.parts), 1)
 	}
 	elems *= o.double
-	d := f.values[o.out[0]].dtype
-	whole := elems
 	for n, s := range o.steps {
-		to, k := p.place(o, t)
-		elems := whole
-		if s.op == components.OpcodeReciprocal && o.few > 0 && o.few < o.elems {
-			elems = max(mulDiv(whole, o.few, o.elems), 1)
-		}
-		in := 0
-		var flags components.Flags
-		dt := d
-		if n == 0 {
-			for _, a := range o.x.args {
-				if p.readArg(a, t, once, elems) {
-					in++
-					if in == 1 {
-						dt = f.values[a.v].dtype
-					}
-				}
-			}
-		} else {
-			f.reads(to, k, k+1, 0, elems, p.parts, d)
-			in = 1
-			if s.op == components.OpcodeTensorTensor || s.op == components.OpcodeTensorScalarPtr {
-				for _, a := range o.x.args[:min(len(o.x.args), 1)] {
-					if p.readArg(a, t, once, elems) {
-						in++
-					}
-				}
+		h, row := how{again: n == 0}, int64(0)
+		if r := o.x.recipe; r != nil {
+			row = r.row
+			if len(r.how) > 0 {
+				h = r.how[n]
+				h.again = h.again || n == 0
 			}
 		}
-		acc := o.acc != nil
-		dOut := d
-		if acc {
-			dOut = components.Float32
+		w := elems
+		switch {
+		case h.few:
+			w = max(ceilDiv(elems, max(row, 1)), 1)
+		case s.op == components.OpcodeReciprocal && o.few > 0 && o.few < o.elems:
+			w = max(mulDiv(elems, o.few, o.elems), 1)
 		}
-		if acc && t > 0 {
-			f.reads(to, k, k+1, 0, min(elems, p.f0), p.parts, dOut)
-			in++
+		if !h.each || row == 0 || row >= w {
+			p.step(o, s, h, t, once, 0, w)
+			continue
 		}
-		if in >= 2 && s.op != components.OpcodeTensorScalarPtr {
-			flags |= components.FlagTwoInputs
+		for from := int64(0); from < w; from += row {
+			p.step(o, s, h, t, once, from, min(row, w-from))
 		}
-		if in >= 3 {
-			flags |= components.FlagThreeInputs
-		}
-		if dt.Size() != d.Size() {
-			flags |= components.FlagMixedTypes
-		}
-		op := s.op
-		if op == components.OpcodeTensorTensor && in < 2 {
-			op = components.OpcodeTensorScalar
-		}
-		eng := f.pick(s.eng, elems)
-		if op == components.OpcodeTensorCopy && eng == components.Activation {
-			op = components.OpcodeActivation
-		}
-		f.writes(to, k, 0, p.outElems(o, elems, t), p.parts, dOut)
-		lane := uint16(eng)
-		f.busy[eng] += elems
-		e.add(ins{op: op, eng: eng, lane: lane, flags: flags, elems: elems, out: p.outElems(o, elems, t), parts: p.parts, dtype: dt, fn: e.sym(s.fn)})
 	}
+}
+
+// step makes one instruction of an operator, over elems elements of tile t from
+// element from on.
+func (p *pass) step(o *mapOp, s step, h how, t int64, once bool, from, elems int64) {
+	f := p.f
+	e := &f.l.e
+	d := f.values[o.out[0]].dtype
+	to, k := p.place(o, t)
+	off := from * int64(max(d.Size(), 1))
+	in := 0
+	var flags components.Flags
+	dt := d
+	if h.again {
+		for _, a := range o.x.args {
+			if p.readArg(a, t, once, from, elems) {
+				in++
+				if in == 1 {
+					dt = f.values[a.v].dtype
+				}
+			}
+		}
+	} else {
+		f.reads(to, k, k+1, off, elems, p.parts, d)
+		in = 1
+		if o.x.recipe == nil && (s.op == components.OpcodeTensorTensor || s.op == components.OpcodeTensorScalarPtr) {
+			for _, a := range o.x.args[:min(len(o.x.args), 1)] {
+				if p.readArg(a, t, once, from, elems) {
+					in++
+				}
+			}
+		}
+	}
+	acc := o.acc != nil
+	dOut := d
+	if acc {
+		dOut = components.Float32
+	}
+	if acc && t > 0 {
+		f.reads(to, k, k+1, 0, min(elems, p.f0), p.parts, dOut)
+		in++
+	}
+	if in >= 2 && s.op != components.OpcodeTensorScalarPtr {
+		flags |= components.FlagTwoInputs
+	}
+	if in >= 3 {
+		flags |= components.FlagThreeInputs
+	}
+	if dt.Size() != d.Size() {
+		flags |= components.FlagMixedTypes
+	}
+	op := s.op
+	if op == components.OpcodeTensorTensor && in < 2 {
+		op = components.OpcodeTensorScalar
+	}
+	eng := f.pick(s.eng, elems)
+	out := p.outElems(o, elems, t)
+	f.writes(to, k, off, out, p.parts, dOut)
+	f.busy[eng] += elems
+	e.add(ins{op: op, eng: eng, lane: uint16(eng), flags: flags, elems: elems, out: out, parts: p.parts, dtype: dt, fn: e.sym(s.fn)})
 }
 
 // outElems is how many elements per partition an operator writes in a tile.

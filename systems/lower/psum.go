@@ -57,21 +57,5 @@ func (f *fn) matmul(k, m, n int64, d components.DType, start, stop bool, flags c
 // evictBank copies n columns of a bank to tile t of a region on chip, by
 // Activation or DVE.
 func (f *fn) evictBank(bank int, to *region, t int, n, parts int64, d components.DType, fn string) {
-	e := &f.l.e
-	eng := f.pick(components.Unassigned, n)
-	op := components.OpcodeTensorCopy
-	if eng == components.Activation {
-		op = components.OpcodeActivation
-	}
-	f.reads(f.psum, bank, bank+1, 0, n, parts, components.Float32)
-	f.writes(to, t, 0, n, parts, d)
-	f.busy[eng] += n
-	var flags components.Flags
-	if f.psum.mem == components.MemPSUM {
-		flags = components.FlagSrcPSUM
-	}
-	if d.Size() != 4 {
-		flags |= components.FlagMixedTypes
-	}
-	e.add(ins{op: op, eng: eng, lane: uint16(eng), flags: flags, elems: n, out: n, parts: parts, dtype: components.Float32, banks: f.bankMask(bank), fn: e.sym(fn)})
+	f.vec(components.Unassigned, components.OpcodeTensorCopy, fn, n, parts, spot{to, t, 0, n, d}, f.bankSpot(bank, 0, n))
 }

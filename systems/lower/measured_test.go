@@ -1,0 +1,81 @@
+package lower_test
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"perfsim/components"
+	"perfsim/systems/cost"
+	"perfsim/systems/lower"
+)
+
+// measuredRows reads a table of ../shared/data/measured as rows by column name.
+func measuredRows(t *testing.T, name string) []map[string]string {
+	t.Helper()
+	file, err := os.Open(filepath.Join("../../../shared/data/measured", name))
+	if err != nil {
+		t.Skipf("the table of measurements is not here: %v", err)
+	}
+	defer file.Close()
+	all, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]string
+	for _, line := range all[1:] {
+		row := map[string]string{}
+		for i, cell := range line {
+			row[all[0][i]] = cell
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Device latencies of hand-written kernels on trn2 beside those predicted from
+// a graph of the same work: launch and kernel time. Nothing is fitted to them.
+func TestMeasuredKernels(t *testing.T) {
+	mach := loadMachine(t, "trn2")
+	const launch = 9403.4
+	var all, attn []float64
+	try := func(name string, g *components.Graph, measured string) float64 {
+		us, err := strconv.ParseFloat(measured, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := lower.DefaultOptions()
+		opt.Compress = false
+		res := lowered(t, g, mach, opt)
+		got := (float64(predict(t, res.Module, mach, cost.Calibrated)[0]) + launch) / 1e3
+		off := 100 * (got/us - 1)
+		t.Logf("| %s | %.1f | %.1f | %+.1f %% |", name, us, got, off)
+		all = append(all, math.Abs(off))
+		return math.Abs(off)
+	}
+	elem := map[string]components.ElemType{"fp32": components.ElemF32, "bf16": components.ElemBF16}
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, r := range measuredRows(t, "tkf_mlp_latency_trn2.csv") {
+		if r["kernel"] == "fused_pwl" {
+			try("layer "+r["config"]+" "+r["dtype"], layer(number(r["M"]), number(r["K"]), number(r["N"]), elem[r["dtype"]]), r["p50_us"])
+		}
+	}
+	for _, r := range measuredRows(t, "tkf_attention_latency_trn2.csv") {
+		if r["kernel"] == "fused" {
+			attn = append(attn, try("attention "+r["seqlen"]+" "+r["dtype"], attention(number(r["seqlen"]), number(r["d_head"]), elem[r["dtype"]]), r["p50_us"]))
+		}
+	}
+	try("matmul 4096×4096×4096 bf16", matmul(4096, 4096, 4096, components.ElemBF16), "1801")
+	slices.Sort(all)
+	t.Logf("median %.1f %%, worst %.1f %%; attention worst %.1f %%", all[len(all)/2], all[len(all)-1], slices.Max(attn))
+}

@@ -1,0 +1,214 @@
+package lower
+
+import (
+	"slices"
+
+	"perfsim/components"
+)
+
+// how tells what one of several instructions of an operator goes over, where
+// that is not simply what the one before it made.
+type how struct {
+	again bool // reads the operator's operands, not what the step before made
+	few   bool // values of which there is one a row
+	each  bool // one instruction a row: its scale, bias or sum is that row's
+}
+
+// recipe is how a group of operators is done that is recognised as one.
+type recipe struct {
+	steps []step
+	how   []how
+	row   int64 // elements of a row, 0 where rows do not matter
+}
+
+// recognise finds groups of operators that engines do in fewer passes than the
+// operators are: activation functions with an instruction of their own,
+// normalisations, softmax, attention, and what follows a product and can be
+// done while its sums leave PSUM. The operator at the end of a group does the
+// work, the others are gone.
+func (f *fn) recognise() {
+	for i := range f.flats {
+		if f.flats[i].gone {
+			continue
+		}
+		switch f.flats[i].kind {
+		case components.OpMultiply, components.OpDivide:
+			_ = f.gated(int32(i)) || f.normalised(int32(i))
+		}
+	}
+	if f.l.psum() {
+		for i := range f.flats {
+			if x := &f.flats[i]; !x.gone && x.kind == components.OpDot {
+				f.attends(int32(i))
+			}
+		}
+		for i := range f.flats {
+			if x := &f.flats[i]; !x.gone && x.kind == components.OpDot && x.attn == nil {
+				f.finishesIn(int32(i))
+			}
+		}
+	}
+}
+
+// psum tells whether the machine sums up in PSUM, which engines read.
+func (l *lowerer) psum() bool { return l.arr.banks > 0 }
+
+// factors appends what a product of elementwise factors is a product of, but
+// for constants.
+func (f *fn) factors(v int32, dst []int32) []int32 {
+	if f.fixedScalar(v) {
+		return dst
+	}
+	d := f.defOf(v)
+	if d != nil && len(dst) < 8 {
+		switch {
+		case d.kind == components.OpConvert:
+			return f.factors(d.args[0].v, dst)
+		case d.kind == components.OpMultiply && len(d.args) == 2:
+			return f.factors(d.args[1].v, f.factors(d.args[0].v, dst))
+		case d.kind == components.OpDivide && len(d.args) == 2 && f.fixedScalar(d.args[1].v):
+			return f.factors(d.args[0].v, dst)
+		}
+	}
+	return append(dst, v)
+}
+
+// gated recognises x·g(x) with g made of one transcendental function: GELU in
+// its forms (erf, tanh, or a function written out), SiLU with a logistic or
+// with an exponential.
+func (f *fn) gated(root int32) bool {
+	y := &f.flats[root]
+	if len(y.outs) != 1 || len(y.args) != 2 || y.recipe != nil {
+		return false
+	}
+	out := y.outs[0].v
+	leaves := f.factors(out, nil)
+	if y.kind == components.OpDivide {
+		leaves = f.factors(y.args[0].v, nil)
+	}
+	for _, x := range leaves {
+		if f.values[x].elems != f.values[out].elems {
+			continue
+		}
+		c := cone{f: f, x: x}
+		if !c.whole(out) || len(c.ops) < 2 || !c.closed(root) {
+			continue
+		}
+		k := &c.kinds
+		name := ""
+		switch erf, tanh, sigmoid, exp := k[components.OpErf], k[components.OpTanh], k[components.OpLogistic], k[components.OpExp]; {
+		case erf == 1 && tanh+sigmoid+exp == 0:
+			name = "gelu"
+		case tanh == 1 && erf+sigmoid+exp == 0:
+			name = "gelu_apprx_tanh"
+		case sigmoid == 1 && erf+tanh+exp == 0:
+			name = "silu"
+		case exp >= 1 && erf+tanh+sigmoid == 0 && k[components.OpSelect] > 0:
+			name = "gelu" // an error function written out in polynomials
+		case exp == 1 && erf+tanh+sigmoid == 0 && k[components.OpLog]+k[components.OpLog1p] == 0:
+			name = "silu"
+		default:
+			continue
+		}
+		shape := y.outs[0].shape
+		f.absorb(c.ops, root, []ref{{x, shape, -1}})
+		f.flats[root].recipe = &recipe{steps: []step{act(name)}}
+		return true
+	}
+	return false
+}
+
+// origins appends the values that a normalisation of v may be one of, the one
+// farthest back first.
+func (f *fn) origins(v int32) (list []int32) {
+	for range 8 {
+		list = append(list, v)
+		d := f.defOf(v)
+		if d == nil || f.fixedScalar(v) {
+			break
+		}
+		next := d.args[min(0, len(d.args)-1):]
+		switch {
+		case d.kind == components.OpConvert:
+		case d.kind == components.OpSubtract && f.perRowArg(d, 1), (d.kind == components.OpMultiply || d.kind == components.OpDivide) && f.perRowArg(d, 1):
+		case d.kind == components.OpMultiply && f.perRowArg(d, 0):
+			next = d.args[1:]
+		case d.kind == components.OpExp:
+		default:
+			slices.Reverse(list)
+			return list
+		}
+		v = next[0].v
+	}
+	slices.Reverse(list)
+	return list
+}
+
+func (f *fn) perRowArg(d *flat, n int) bool {
+	if n >= len(d.args) {
+		return false
+	}
+	_, ok := f.ofRows(d.args[n].v)
+	return ok
+}
+
+// normalised recognises an operator whose operand is normalised with values of
+// its own rows: LayerNorm and its kin (mean and variance in one pass of
+// BNStats), RMSNorm (squares summed up by Activation) and softmax.
+func (f *fn) normalised(root int32) bool {
+	y := &f.flats[root]
+	if len(y.outs) != 1 || len(y.args) != 2 || y.recipe != nil || !f.perRowArg(y, 0) && !f.perRowArg(y, 1) {
+		return false
+	}
+	out := y.outs[0].v
+	full := y.args[0].v
+	if f.perRowArg(y, 0) {
+		full = y.args[1].v
+	}
+	for _, x := range f.origins(full) {
+		c, r := f.rowCone(x, out, root)
+		if r == nil {
+			continue
+		}
+		shape := y.outs[0].shape
+		f.absorb(c.ops, root, []ref{{x, shape, -1}})
+		f.flats[root].recipe = r
+		return true
+	}
+	return false
+}
+
+// rowCone returns the cone from x to out, where it is a normalisation, and how
+// that is done.
+func (f *fn) rowCone(x, out, root int32) (*cone, *recipe) {
+	c := &cone{f: f, x: x, rows: true}
+	if !c.whole(out) || c.reduces == 0 || !c.closed(root) {
+		return nil, nil
+	}
+	k := &c.kinds
+	root2 := k[components.OpRsqrt] + k[components.OpSqrt] + k[components.OpPower]
+	r := &recipe{row: c.row}
+	add := func(s step, h how) { r.steps, r.how = append(r.steps, s), append(r.how, h) }
+	scale := step{components.OpcodeTensorScalarPtr, onDVE, "mult_add"}
+	switch {
+	case k[components.OpExp] == 1 && root2 == 0 && c.reduces <= 2:
+		if c.reduces == 2 {
+			add(step{components.OpcodeTensorReduce, onDVE, "max"}, how{})
+		}
+		add(act("exp"), how{again: true, each: true})
+		add(step{components.OpcodeReciprocal, onDVE, "reciprocal"}, how{few: true})
+		add(scale, how{each: true})
+	case root2 == 1 && k[components.OpExp] == 0 && c.reduces == 1:
+		add(act("square"), how{each: true})
+		add(act("rsqrt"), how{few: true})
+		add(scale, how{again: true, each: true})
+	case root2 == 1 && k[components.OpExp] == 0 && c.reduces == 2:
+		add(step{components.OpcodeBNStats, onDVE, "bn_stats"}, how{each: true})
+		add(step{components.OpcodeBNStatsAggregate, onDVE, "bn_aggr"}, how{few: true})
+		add(act("rsqrt"), how{few: true})
+		add(scale, how{again: true, each: true})
+	default:
+		return nil, nil
+	}
+	return c, r
+}
