@@ -26,6 +26,16 @@ func (s *EdgeSet) Add(from, to InstrID, kind EdgeKind) {
 	s.in.Add(uint32(from), uint32(to), kind.Class())
 }
 
+// Take adds many edges at once: edge i is of instruction from[i] and has the
+// producer and the class in words[i] (ecs.Word). The set owns both from then
+// on. declared has how many there are of each kind.
+func (s *EdgeSet) Take(from, words []uint32, declared [NumEdgeKinds]uint64) {
+	for k, n := range declared {
+		s.declared[k] += n
+	}
+	s.in.Take(from, words)
+}
+
 // AddCarried records that from depends on what to did distance iterations
 // earlier.
 func (s *EdgeSet) AddCarried(from, to InstrID, kind EdgeKind, distance int32) {
@@ -47,13 +57,12 @@ func (s *EdgeSet) Reserve(n int) { s.in.Reserve(n) }
 func (m *Module) Link(s *EdgeSet) error {
 	n := m.Instr.Len()
 	m.Edges.Declared = s.declared
-	var all ecs.Relation
-	s.in.Build(&all, n, StrongerClass)
+	all := &m.Edges.Preds
+	s.in.Build(all, n, StrongerClass)
 	region := m.regions()
 	flags := m.Instr.Flags.Slice()
 
 	forward := false
-	kept := 0
 	for i := range n {
 		for _, w := range all.Row(i) {
 			to := int(w & ecs.TargetMask)
@@ -61,42 +70,31 @@ func (m *Module) Link(s *EdgeSet) error {
 				return fmt.Errorf("instruction %s depends on itself", m.InstrName(InstrID(i)))
 			}
 			forward = forward || to > i
-			kept++
 		}
 	}
 	if forward {
-		if cycle := findCycle(&all, n); cycle != nil {
+		if cycle := findCycle(all, n); cycle != nil {
 			return &CycleError{cycle, m.cycleText(cycle)}
 		}
 	}
 
-	m.Edges.Preds.Reset()
-	m.Edges.Preds.Reserve(n, kept)
-	var row []uint32
 	later := 0
-	for i := range n {
-		row = row[:0]
-		for _, w := range all.Row(i) {
-			to := int(w & ecs.TargetMask)
-			scope, other := ScopeLater, true
-			switch {
-			case flags[i]&FlagLoop != 0 || flags[to]&FlagLoop != 0:
-				scope = ScopeLoop
-			case region != nil && region[i] != region[to]:
-				scope = ScopeRegion
-			case to > i:
-				later++
-			default:
-				other = false
-			}
-			if other {
-				m.Edges.Other.Add(InstrID(i), InstrID(to), kindOfClass[w>>ecs.ClassShift], scope, 0)
-				continue
-			}
-			row = append(row, w)
+	all.Filter(func(i int, w uint32) bool {
+		to := int(w & ecs.TargetMask)
+		scope := ScopeLater
+		switch {
+		case flags[i]&FlagLoop != 0 || flags[to]&FlagLoop != 0:
+			scope = ScopeLoop
+		case region != nil && region[i] != region[to]:
+			scope = ScopeRegion
+		case to > i:
+			later++
+		default:
+			return true
 		}
-		m.Edges.Preds.AppendRow(row)
-	}
+		m.Edges.Other.Add(InstrID(i), InstrID(to), kindOfClass[w>>ecs.ClassShift], scope, 0)
+		return false
+	})
 	for _, c := range s.carried {
 		m.Edges.Other.Add(c.from, c.to, c.kind, ScopeCarried, c.distance)
 	}

@@ -232,3 +232,35 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("cancelled run gives %v", err)
 	}
 }
+
+// Names that were added as unique do not count as entries of the hash table,
+// and interning goes on to find the others.
+func TestSymbolsUniqueAndInterned(t *testing.T) {
+	s := NewSymbols()
+	a := s.InternString("a")
+	for i := range 5000 {
+		s.AddUnique(fmt.Appendf(nil, "u%d", i))
+	}
+	s.Reserve(20_000, 100_000)
+	for i := range 3000 {
+		first := s.InternString(fmt.Sprint("n", i))
+		if again := s.InternString(fmt.Sprint("n", i)); again != first || s.String(first) != fmt.Sprint("n", i) {
+			t.Fatalf("n%d is symbol %d, then %d (%s)", i, first, again, s.String(again))
+		}
+	}
+	if got := s.InternString("a"); got != a {
+		t.Errorf("a is symbol %d, was %d", got, a)
+	}
+}
+
+// Filter keeps what it is told to, and the order.
+func TestFilter(t *testing.T) {
+	r := NewRelation("r")
+	for _, row := range [][]uint32{{1, 2}, {}, {3, 4, 5}, {6}} {
+		r.AppendRow(row)
+	}
+	r.Filter(func(row int, word uint32) bool { return word%2 == 0 && row < 3 })
+	if got := fmt.Sprint(r.Row(0), r.Row(1), r.Row(2), r.Row(3), r.Len()); got != "[2] [] [4] [] 2" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,7 +1,9 @@
 package ecs
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -79,6 +81,23 @@ func (r *Relation) AppendRow(words []uint32) {
 	r.offsets.Append(uint32(r.words.Len()))
 }
 
+// Filter drops the edges that keep says no to, in place.
+func (r *Relation) Filter(keep func(row int, word uint32) bool) {
+	off, words := r.offsets.Slice(), r.words.Slice()
+	at, lo := uint32(0), uint32(0)
+	for i := range r.Rows() {
+		hi := off[i+1]
+		for _, w := range words[lo:hi] {
+			if keep(i, w) {
+				words[at] = w
+				at++
+			}
+		}
+		lo, off[i+1] = hi, at
+	}
+	r.words.Resize(int(at))
+}
+
 // Check tells whether columns read from a file form a relation over rows
 // entities whose targets are below targets.
 func (r *Relation) Check(rows, targets int) error {
@@ -112,6 +131,16 @@ type Builder struct {
 func (b *Builder) Add(from, target uint32, class uint8) {
 	b.from = append(b.from, from)
 	b.word = append(b.word, Word(class, target))
+}
+
+// Take adds many edges at once: edge i is from row from[i] and has the word
+// words[i]. The builder owns both slices from then on.
+func (b *Builder) Take(from, words []uint32) {
+	if len(b.from) == 0 {
+		b.from, b.word = from, words
+		return
+	}
+	b.from, b.word = append(b.from, from...), append(b.word, words...)
 }
 
 // Len returns the number of edges recorded.
@@ -151,7 +180,7 @@ func (b *Builder) Build(r *Relation, rows int, stronger func(a, b uint8) bool) {
 		row := words[lo:hi]
 		lo = hi
 		if len(row) > 1 {
-			slices.SortFunc(row, func(x, y uint32) int { return int(x&TargetMask) - int(y&TargetMask) })
+			sortBy(row, TargetMask)
 			n := 0
 			for _, w := range row {
 				if n > 0 && row[n-1]&TargetMask == w&TargetMask {
@@ -164,7 +193,7 @@ func (b *Builder) Build(r *Relation, rows int, stronger func(a, b uint8) bool) {
 				n++
 			}
 			row = row[:n]
-			slices.Sort(row)
+			sortBy(row, math.MaxUint32)
 		}
 		copy(words[at:], row)
 		off[i] = at
@@ -172,4 +201,20 @@ func (b *Builder) Build(r *Relation, rows int, stronger func(a, b uint8) bool) {
 	}
 	off[rows] = at
 	r.words.Scratch(int(at))
+}
+
+// sortBy sorts words by their bits in mask. Most rows are short.
+func sortBy(row []uint32, mask uint32) {
+	if len(row) > 16 {
+		slices.SortFunc(row, func(x, y uint32) int { return cmp.Compare(x&mask, y&mask) })
+		return
+	}
+	for i := 1; i < len(row); i++ {
+		w := row[i]
+		j := i
+		for ; j > 0 && row[j-1]&mask > w&mask; j-- {
+			row[j] = row[j-1]
+		}
+		row[j] = w
+	}
 }

@@ -15,8 +15,12 @@ type Symbol uint32
 type Symbols struct {
 	arena Column[uint8]
 	ends  Column[uint32] // ends[s] is where symbol s ends in arena; it starts where s-1 ends
-	table []uint32       // open addressing, symbol or 0 for empty; built at the first Intern
-	seed  maphash.Seed
+	// table is open addressing, built at the first Intern: a slot has the symbol
+	// in its low half, 0 for empty, and the high half of the string's hash in the
+	// other, so that strings are hardly ever compared in vain.
+	table   []uint64
+	entered int // strings in table; AddUnique does not enter them
+	seed    maphash.Seed
 }
 
 // NewSymbols returns a table that holds only the empty string.
@@ -32,6 +36,15 @@ func NewSymbols() *Symbols {
 
 // Len returns the number of symbols, the empty one included.
 func (s *Symbols) Len() int { return s.ends.Len() }
+
+// Size returns the bytes of all strings.
+func (s *Symbols) Size() int { return s.arena.Len() }
+
+// Reserve makes room for as many symbols and bytes of strings in all.
+func (s *Symbols) Reserve(symbols, bytes int) {
+	s.ends.Reserve(symbols)
+	s.arena.Reserve(bytes)
+}
 
 // Columns lists what has to be saved.
 func (s *Symbols) Columns() []AnyColumn { return []AnyColumn{&s.arena, &s.ends} }
@@ -77,19 +90,30 @@ func (s *Symbols) Intern(b []byte) Symbol {
 	if len(b) == 0 {
 		return 0
 	}
-	if (s.ends.Len()+1)*4 > len(s.table)*3 {
+	if (s.entered+1)*4 > len(s.table)*3 {
 		s.rehash()
 	}
+	hash := maphash.Bytes(s.seed, b)
+	at, sym := s.find(b, hash)
+	if sym == 0 {
+		sym = s.add(b)
+		s.table[at] = hash&highHalf | uint64(sym)
+		s.entered++
+	}
+	return sym
+}
+
+const highHalf = 0xffffffff00000000
+
+// find returns the symbol of b, which has the hash, or zero and the slot where
+// it belongs.
+func (s *Symbols) find(b []byte, hash uint64) (at uint64, sym Symbol) {
 	mask := uint64(len(s.table) - 1)
-	for h := maphash.Bytes(s.seed, b) & mask; ; h = (h + 1) & mask {
-		sym := s.table[h]
-		if sym == 0 {
-			sym = uint32(s.add(b))
-			s.table[h] = sym
-			return Symbol(sym)
-		}
-		if string(s.Bytes(Symbol(sym))) == string(b) {
-			return Symbol(sym)
+	for at = hash & mask; ; at = (at + 1) & mask {
+		slot := s.table[at]
+		sym = Symbol(slot)
+		if slot == 0 || (slot^hash)&highHalf == 0 && string(s.Bytes(sym)) == string(b) {
+			return at, sym
 		}
 	}
 }
@@ -106,16 +130,8 @@ func (s *Symbols) Find(b []byte) (Symbol, bool) {
 	if s.table == nil {
 		s.rehash()
 	}
-	mask := uint64(len(s.table) - 1)
-	for h := maphash.Bytes(s.seed, b) & mask; ; h = (h + 1) & mask {
-		sym := s.table[h]
-		if sym == 0 {
-			return 0, false
-		}
-		if string(s.Bytes(Symbol(sym))) == string(b) {
-			return Symbol(sym), true
-		}
-	}
+	_, sym := s.find(b, maphash.Bytes(s.seed, b))
+	return sym, sym != 0
 }
 
 // AddUnique appends b as a new symbol without looking whether it is there
@@ -144,13 +160,15 @@ func (s *Symbols) rehash() {
 	for size < (s.ends.Len()+1)*2 {
 		size *= 2
 	}
-	s.table = make([]uint32, size)
+	s.table = make([]uint64, size)
+	s.entered = s.ends.Len() - 1
 	mask := uint64(size - 1)
 	for sym := 1; sym < s.ends.Len(); sym++ {
-		h := maphash.Bytes(s.seed, s.Bytes(Symbol(sym))) & mask
-		for s.table[h] != 0 {
-			h = (h + 1) & mask
+		hash := maphash.Bytes(s.seed, s.Bytes(Symbol(sym)))
+		at := hash & mask
+		for s.table[at] != 0 {
+			at = (at + 1) & mask
 		}
-		s.table[h] = uint32(sym)
+		s.table[at] = hash&highHalf | uint64(sym)
 	}
 }

@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -26,9 +27,26 @@ type Row struct {
 type Builder struct {
 	M    *components.Module
 	Rows []Row
+	Deps Dependencies
+}
 
+// Dependencies are pairs of rows, numbered in the order in which they came.
+type Dependencies struct {
 	consumer, producer []uint32
 	kind               []components.EdgeKind
+}
+
+// Len returns how many there are.
+func (d *Dependencies) Len() int { return len(d.kind) }
+
+// At returns dependency x.
+func (d *Dependencies) At(x int) (consumer, producer uint32, kind components.EdgeKind) {
+	return d.consumer[x], d.producer[x], d.kind[x]
+}
+
+// Set replaces the rows of dependency x.
+func (d *Dependencies) Set(x, consumer, producer int) {
+	d.consumer[x], d.producer[x] = uint32(consumer), uint32(producer)
 }
 
 // New returns a builder of a module.
@@ -44,9 +62,19 @@ func (b *Builder) Add(r Row) int {
 
 // Depend records that row consumer depends on row producer.
 func (b *Builder) Depend(consumer, producer int, kind components.EdgeKind) {
-	b.consumer = append(b.consumer, uint32(consumer))
-	b.producer = append(b.producer, uint32(producer))
-	b.kind = append(b.kind, kind)
+	d := &b.Deps
+	d.consumer = append(d.consumer, uint32(consumer))
+	d.producer = append(d.producer, uint32(producer))
+	d.kind = append(d.kind, kind)
+}
+
+// Reserve makes room for as many rows and dependencies in all.
+func (b *Builder) Reserve(rows, deps int) {
+	grow := func(have, want int) int { return max(want-have, 0) }
+	b.Rows = slices.Grow(b.Rows, grow(len(b.Rows), rows))
+	d := &b.Deps
+	n := grow(d.Len(), deps)
+	d.consumer, d.producer, d.kind = slices.Grow(d.consumer, n), slices.Grow(d.producer, n), slices.Grow(d.kind, n)
 }
 
 // Lane adds a lane for a thread, stream or rank.
@@ -60,15 +88,15 @@ func (b *Builder) Lane(name string) (uint16, error) {
 // preds returns the edge numbers of every consumer in CSR form.
 func (b *Builder) preds() (off, edges []uint32) {
 	off = make([]uint32, len(b.Rows)+1)
-	for _, c := range b.consumer {
+	for _, c := range b.Deps.consumer {
 		off[c+1]++
 	}
 	for i := range b.Rows {
 		off[i+1] += off[i]
 	}
-	edges = make([]uint32, len(b.consumer))
+	edges = make([]uint32, len(b.Deps.consumer))
 	at := append([]uint32(nil), off...)
-	for e, c := range b.consumer {
+	for e, c := range b.Deps.consumer {
 		edges[at[c]] = uint32(e)
 		at[c]++
 	}
@@ -90,9 +118,37 @@ type emitter struct {
 	last  []uint32 // per row: its last instruction
 	split int
 	err   error
+	// Whether any row has an operation, or moves bytes: a column that would be
+	// zero everywhere is absent.
+	ops, bytes bool
 }
 
-func newEmitter(b *Builder) *emitter { return &emitter{b: b, last: make([]uint32, len(b.Rows))} }
+func newEmitter(b *Builder) *emitter {
+	e := &emitter{b: b, last: make([]uint32, len(b.Rows))}
+	for i := range b.Rows {
+		e.ops = e.ops || b.Rows[i].Op != 0
+		e.bytes = e.bytes || b.Rows[i].Bytes != 0
+	}
+	return e
+}
+
+// reserve makes room for n instructions.
+func (e *emitter) reserve(n int) {
+	in := &e.b.M.Instr
+	in.Opcode.Reserve(n)
+	in.Engine.Reserve(n)
+	in.Lane.Reserve(n)
+	in.Flags.Reserve(n)
+	in.Name.Reserve(n)
+	in.Ref.Reserve(n)
+	in.MeasuredDur.Reserve(n)
+	if e.ops {
+		in.HLO.Reserve(n)
+	}
+	if e.bytes {
+		in.DMABytes.Reserve(n)
+	}
+}
 
 // emit appends one row as instructions and returns the first of them.
 func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last components.InstrID) {
@@ -120,9 +176,13 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 		}
 		in.Flags.Append(flags)
 		in.Name.Append(r.Name)
-		in.HLO.Append(r.Op)
+		if e.ops {
+			in.HLO.Append(r.Op)
+		}
 		in.Ref.Append(r.Ref)
-		in.DMABytes.Append(r.Bytes)
+		if e.bytes {
+			in.DMABytes.Append(r.Bytes)
+		}
 		in.MeasuredDur.Append(uint32(part))
 		start += part
 		if left -= part; left == 0 {
@@ -143,8 +203,9 @@ func (e *emitter) finish() (*components.Module, error) {
 	in.Elems.Resize(n)
 	in.Parts.Resize(n)
 	in.Banks.Resize(n)
-	for range n {
-		in.DType.Append(components.NoDType)
+	types := in.DType.Resize(n)
+	for i := range types {
+		types[i] = components.NoDType
 	}
 	f := m.Functions.Add(m.Symbols.InternString("trace"), 0)
 	m.Blocks.Add(m.Symbols.InternString("Block1"), uint32(f), 0, 0, 1)

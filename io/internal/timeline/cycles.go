@@ -8,14 +8,14 @@ import "perfsim/components"
 func (b *Builder) DropCycles(kind components.EdgeKind) int {
 	group := b.groups()
 	n := 0
-	for x, k := range b.kind {
-		if k != kind || group[b.consumer[x]] != group[b.producer[x]] {
-			b.consumer[n], b.producer[n], b.kind[n] = b.consumer[x], b.producer[x], k
+	for x, k := range b.Deps.kind {
+		if k != kind || group[b.Deps.consumer[x]] != group[b.Deps.producer[x]] {
+			b.Deps.consumer[n], b.Deps.producer[n], b.Deps.kind[n] = b.Deps.consumer[x], b.Deps.producer[x], k
 			n++
 		}
 	}
-	dropped := len(b.kind) - n
-	b.consumer, b.producer, b.kind = b.consumer[:n], b.producer[:n], b.kind[:n]
+	dropped := len(b.Deps.kind) - n
+	b.Deps.consumer, b.Deps.producer, b.Deps.kind = b.Deps.consumer[:n], b.Deps.producer[:n], b.Deps.kind[:n]
 	return dropped
 }
 
@@ -42,7 +42,7 @@ func (b *Builder) groups() []uint32 {
 				stack, onStack[v] = append(stack, v), true
 			}
 			if next[v] < off[v+1] {
-				w := b.producer[edges[next[v]]]
+				w := b.Deps.producer[edges[next[v]]]
 				switch {
 				case index[w] == 0:
 					path = append(path, w) // next[v] stays: v takes w's low when w is done

@@ -57,7 +57,7 @@ func (b *Builder) Measured() (*components.Module, error) {
 		ready, binding := laneEnd[r.Lane], laneLast[r.Lane]
 		kept := edges[off[i]:off[i]]
 		for _, x := range edges[off[i]:off[i+1]] {
-			p := b.producer[x]
+			p := b.Deps.producer[x]
 			if rows[p].End > r.Start || rank[p] >= rank[i] {
 				contradicted++
 				continue
@@ -93,7 +93,7 @@ func (b *Builder) Measured() (*components.Module, error) {
 			e.edges.Add(first, components.InstrID(wait), components.Flow)
 		}
 		for _, x := range kept {
-			e.edges.Add(first, components.InstrID(e.last[b.producer[x]]), b.kind[x])
+			e.edges.Add(first, components.InstrID(e.last[b.Deps.producer[x]]), b.Deps.kind[x])
 		}
 		e.last[i] = uint32(last)
 		ends[i] = ready + (r.End - r.Start)

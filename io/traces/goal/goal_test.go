@@ -172,3 +172,43 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Words, comments and options lie across the ends of the reader's buffer at
+// every distance; a label may come before its operation; two ranks have labels
+// of the same name.
+func TestLongText(t *testing.T) {
+	const n = 30_000 // about three buffers
+	var b strings.Builder
+	b.WriteString("num_ranks 2\n")
+	for rank := range 2 {
+		fmt.Fprintf(&b, "rank %d {\n", rank)
+		for i := range n {
+			fmt.Fprintf(&b, "l%d requires l%d%s\n", i+1, i, []string{"", " // a comment", " /* one\nmore */"}[i%3])
+			fmt.Fprintf(&b, "l%d: calc %d cpu %d\n", i, i%7, i%3)
+		}
+		fmt.Fprintf(&b, "l%d: calc 1\n}\n", n)
+	}
+	m, err := readText(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Instr.Len(); got != 2*(n+1) {
+		t.Fatalf("%d operations, want %d", got, 2*(n+1))
+	}
+	for i := range m.Instr.Len() {
+		var rank, label int
+		if _, err := fmt.Sscanf(m.InstrName(components.InstrID(i)), "r%d.l%d", &rank, &label); err != nil {
+			t.Fatal(err)
+		}
+		row := m.Edges.Preds.Row(i)
+		if label == 0 {
+			if len(row) != 0 {
+				t.Fatalf("r%d.l0 has %d dependencies", rank, len(row))
+			}
+			continue
+		}
+		if want := fmt.Sprintf("r%d.l%d", rank, label-1); len(row) != 1 || m.InstrName(components.InstrID(row[0]&ecs.TargetMask)) != want {
+			t.Fatalf("r%d.l%d does not depend on %s alone", rank, label, want)
+		}
+	}
+}

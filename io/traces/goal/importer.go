@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	"perfsim/components"
@@ -40,21 +41,33 @@ func sniff(head []byte) bool {
 	}
 }
 
+// read reads the text form.
 func read(ctx context.Context, src *format.Source, _ format.Options) (*components.Module, error) {
-	name := path.Base(src.Name)
-	for _, suffix := range []string{".gz", ".zst", ".goal"} {
+	p := newParser(moduleName(src.Name, ".goal"), src)
+	return finish(src.Name, p.s, p.parse(ctx))
+}
+
+// moduleName is the name of a file without folder and endings.
+func moduleName(file, ending string) string {
+	name := path.Base(file)
+	for _, suffix := range []string{".gz", ".zst", ending} {
 		name = strings.TrimSuffix(name, suffix)
 	}
-	p := newParser(src)
-	err := p.parse(ctx)
+	return name
+}
+
+// finish makes the module of a schedule that was read, and names the file in
+// errors.
+func finish(file string, s *schedule, err error) (*components.Module, error) {
 	if err == nil {
+		s.b.M.Attributes = append(s.b.M.Attributes, components.Attribute{Key: "trace.num_ranks", Value: strconv.Itoa(s.ranks)})
 		var m *components.Module
-		if m, err = p.s.module(name); err == nil {
+		if m, err = s.module(); err == nil {
 			return m, nil
 		}
 	}
-	if strings.HasPrefix(err.Error(), src.Name) {
+	if strings.HasPrefix(err.Error(), file) {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%s:%w", src.Name, err)
+	return nil, fmt.Errorf("%s:%w", file, err)
 }

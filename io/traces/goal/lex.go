@@ -1,7 +1,6 @@
 package goal
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -14,109 +13,244 @@ func (p pos) errorf(format string, args ...any) error {
 	return fmt.Errorf("%d:%d: "+format, append([]any{p.line, p.col}, args...)...)
 }
 
-// maxWord bounds a word; labels are short.
-const maxWord = 1024
+const (
+	// maxWord bounds a word; labels are short.
+	maxWord = 1024
+	// bufferSize is how much text is in memory at a time, a multiple of maxWord.
+	bufferSize = 1 << 18
+)
 
 // lexer splits the text into words (letters, digits, _, -, .) and single
 // characters.
 type lexer struct {
-	r    *bufio.Reader
-	at   pos // of the next byte
-	word []byte
-	from pos // of the word
+	r    io.Reader
+	buf  []byte // what is in memory of the text
+	p    int    // the next byte in buf
+	base int64  // how far the start of buf is in the text
+	err  error  // what ended reading; io.EOF at the end of the text
+
+	line      int32
+	lineStart int64 // where the line starts in the text
+
+	word []byte // the last word; it lies in buf and is valid until next
+	from pos    // of the word
 }
 
-func newLexer(r io.Reader) *lexer { return &lexer{r: bufio.NewReaderSize(r, 1<<18), at: pos{1, 1}} }
-
-func (l *lexer) take() (byte, error) {
-	c, err := l.r.ReadByte()
-	if err != nil {
-		return 0, err
-	}
-	if c == '\n' {
-		l.at.line++
-		l.at.col = 0
-	}
-	l.at.col++
-	return c, nil
+func newLexer(r io.Reader) *lexer {
+	return &lexer{r: r, buf: make([]byte, 0, bufferSize), line: 1}
 }
 
-func (l *lexer) peek() byte {
-	b, err := l.r.Peek(1)
-	if err != nil {
-		return 0
+// The classes of bytes.
+const (
+	other = iota
+	space
+	newline
+	slash
+	inWord
+)
+
+var classes = classTable()
+
+func classTable() (t [256]uint8) {
+	for c := range t {
+		switch c := byte(c); {
+		case c == ' ' || c == '\t' || c == '\r':
+			t[c] = space
+		case c == '\n':
+			t[c] = newline
+		case c == '/':
+			t[c] = slash
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.':
+			t[c] = inWord
+		}
 	}
-	return b[0]
+	return t
 }
 
-func wordByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
+// here returns the place of the byte at index i of the buffer.
+func (l *lexer) here(i int) pos { return pos{l.line, int32(l.base + int64(i) - l.lineStart + 1)} }
+
+// fill reads more text behind what was not used yet, which moves to the start
+// of the buffer, and tells whether there was any.
+func (l *lexer) fill() bool {
+	if l.err != nil {
+		return false
+	}
+	l.base += int64(l.p)
+	l.buf = l.buf[:copy(l.buf, l.buf[l.p:])]
+	l.p = 0
+	for l.err == nil && len(l.buf) < cap(l.buf) {
+		var n int
+		n, l.err = l.r.Read(l.buf[len(l.buf):cap(l.buf)])
+		l.buf = l.buf[:len(l.buf)+n]
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// failed is the error that ended reading, nil at the end of the text.
+func (l *lexer) failed() error {
+	if errors.Is(l.err, io.EOF) {
+		return nil
+	}
+	return l.err
 }
 
 // next reads the next word; an empty one stands for the end of the text.
 func (l *lexer) next() error {
-	l.word = l.word[:0]
 	for {
-		l.from = l.at
-		c, err := l.take()
-		if errors.Is(err, io.EOF) {
-			return nil
+		if l.p == len(l.buf) && !l.fill() {
+			l.word, l.from = nil, l.here(l.p)
+			return l.failed()
 		}
-		if err != nil {
-			return err
-		}
-		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-		case c == '/' && l.peek() == '/':
-			for c != '\n' {
-				if c, err = l.take(); err != nil {
-					return ignoreEOF(err)
-				}
-			}
-		case c == '/' && l.peek() == '*':
-			if err := l.comment(); err != nil {
+		switch classes[l.buf[l.p]] {
+		case space:
+			l.p++
+		case newline:
+			l.newline()
+		case inWord:
+			return l.letters()
+		case slash:
+			comment, err := l.comment()
+			if err != nil {
 				return err
 			}
-		case !wordByte(c):
-			l.word = append(l.word, c)
-			return nil
-		default:
-			for l.word = append(l.word, c); wordByte(l.peek()); l.word = append(l.word, c) {
-				if c, err = l.take(); err != nil {
-					return err
-				}
-				if len(l.word) == maxWord {
-					return l.from.errorf("a word is longer than %d bytes", maxWord)
-				}
+			if !comment {
+				return l.single()
 			}
-			return nil
+		default:
+			return l.single()
 		}
 	}
 }
 
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+// newline takes the byte that ends a line.
+func (l *lexer) newline() {
+	l.p++
+	l.line++
+	l.lineStart = l.base + int64(l.p)
 }
 
-// comment skips a comment whose slash was taken.
-func (l *lexer) comment() error {
-	if _, err := l.take(); err != nil {
-		return err
+func (l *lexer) single() error {
+	l.word, l.from = l.buf[l.p:l.p+1], l.here(l.p)
+	l.p++
+	return nil
+}
+
+func (l *lexer) letters() error {
+	n := 1
+	for {
+		rest := l.buf[l.p:]
+		for n < len(rest) && classes[rest[n]] == inWord {
+			n++
+		}
+		if n > maxWord {
+			return l.here(l.p).errorf("a word is longer than %d bytes", maxWord)
+		}
+		if n < len(rest) {
+			break
+		}
+		if !l.fill() {
+			if err := l.failed(); err != nil {
+				return err
+			}
+			break
+		}
 	}
-	for last := byte(0); ; {
-		c, err := l.take()
-		if errors.Is(err, io.EOF) {
-			return l.from.errorf("a comment is not closed")
-		}
-		if err != nil {
-			return err
-		}
-		if last == '*' && c == '/' {
-			return nil
-		}
-		last = c
+	l.word, l.from = l.buf[l.p:l.p+n], l.here(l.p)
+	l.p += n
+	return nil
+}
+
+// comment skips a comment at a slash, and tells whether there is one.
+func (l *lexer) comment() (bool, error) {
+	if l.p+1 == len(l.buf) {
+		l.fill()
 	}
+	if l.p+1 == len(l.buf) {
+		return false, l.failed()
+	}
+	from := l.here(l.p)
+	switch l.buf[l.p+1] {
+	case '/':
+		for {
+			for l.p < len(l.buf) {
+				if l.buf[l.p] == '\n' {
+					return true, nil
+				}
+				l.p++
+			}
+			if !l.fill() {
+				return true, l.failed()
+			}
+		}
+	case '*':
+		l.p += 2
+		for last := byte(0); ; {
+			if l.p == len(l.buf) && !l.fill() {
+				if err := l.failed(); err != nil {
+					return false, err
+				}
+				return false, from.errorf("a comment is not closed")
+			}
+			c := l.buf[l.p]
+			if c == '\n' {
+				l.newline()
+			} else {
+				l.p++
+			}
+			if last == '*' && c == '/' {
+				return true, nil
+			}
+			last = c
+		}
+	}
+	return false, nil
+}
+
+// option returns which of tag, cpu and nic comes next with a number behind it,
+// "" for none, without taking it: a label may have one of these names. More
+// than 4,096 bytes of white space are not looked through.
+func (l *lexer) option() string {
+	for {
+		key, known := option(l.buf[l.p:])
+		if known || len(l.buf)-l.p > 4096 || !l.fill() {
+			return key
+		}
+	}
+}
+
+// option looks for an option in text, and tells whether more text cannot
+// change what it finds.
+func option(text []byte) (key string, known bool) {
+	i := 0
+	for i < len(text) && (classes[text[i]] == space || classes[text[i]] == newline) {
+		i++
+	}
+	if len(text) < i+4 {
+		return "", false
+	}
+	switch string(text[i : i+3]) {
+	case "tag":
+		key = "tag"
+	case "cpu":
+		key = "cpu"
+	case "nic":
+		key = "nic"
+	default:
+		return "", true
+	}
+	j := i + 3
+	for j < len(text) && (classes[text[j]] == space || classes[text[j]] == newline) {
+		j++
+	}
+	switch {
+	case j == len(text):
+		return "", false
+	case j > i+3 && (text[j] == '-' || '0' <= text[j] && text[j] <= '9'):
+		return key, true
+	}
+	return "", true
 }

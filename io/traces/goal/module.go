@@ -3,113 +3,35 @@ package goal
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"perfsim/components"
-	"perfsim/ecs"
 	"perfsim/io/internal/timeline"
-)
-
-// A receive without a duration takes 1 ns; sends are ordered by 8 µs and 100
-// bytes per ns, as the embedded machines have, which does not enter the result
-// otherwise.
-const (
-	recvTime  = 1
-	guessBase = 8000
-	guessRate = 100
 )
 
 // module makes the tables. An operation that others start after (irequires)
 // has a row "post" in front, of no duration, that takes its dependencies: the
 // others depend on that.
-func (s *schedule) module(name string) (*components.Module, error) {
-	if len(s.ops) == 0 {
+func (s *schedule) module() (*components.Module, error) {
+	if len(s.b.Rows) == 0 {
 		return nil, errors.New("1:1: the schedule has no operations")
 	}
-	b := timeline.New(name, "goal")
-	b.M.Attributes = append(b.M.Attributes, components.Attribute{Key: "trace.num_ranks", Value: strconv.Itoa(s.ranks)})
-	lanes := map[string]uint16{}
-	row, post := make([]int, len(s.ops)), make([]int, len(s.ops))
-	var origin []int // operations by row
-	posts, estimated, recvs := 0, 0, 0
-	names := map[string]ecs.Symbol{}
-	opPost := b.M.Opcode("Post")
-	for i := range s.ops {
-		o := &s.ops[i]
-		key := laneName(o)
-		lane, ok := lanes[key]
-		if !ok {
-			var err error
-			if lane, err = b.Lane(key); err != nil {
-				return nil, o.at.errorf("%w", err)
-			}
-			lanes[key] = lane
-		}
-		label := o.label
-		if label == "" {
-			label = "op" + strconv.Itoa(i)
-		}
-		full := "r" + strconv.Itoa(int(o.rank)) + "." + label
-		sym, ok := names[full]
-		if !ok {
-			sym = b.M.Symbols.InternString(full)
-			names[full] = sym
-		}
-		r := timeline.Row{Name: sym, Ref: uint64(i), Lane: lane}
-		post[i] = -1
-		if o.posted {
-			p := r
-			p.Opcode = opPost
-			post[i] = b.Add(p)
-			origin = append(origin, i)
-			posts++
-		}
-		switch o.kind {
-		case opCalc:
-			r.Opcode, r.Engine, r.End = b.M.Opcode("calc"), components.DVE, o.size
-		case opSend:
-			r.Opcode, r.Engine, r.Flags = components.OpcodeCollectiveSend, components.Pool, components.FlagCollective|components.FlagEstimated
-			r.Bytes, r.End, r.Guess = o.size, recvTime, guessBase+o.size/guessRate
-			estimated++
-		case opRecv:
-			r.Opcode, r.Engine, r.Flags = components.OpcodeCollectiveRecv, components.Pool, components.FlagCollective
-			r.Bytes, r.End = o.size, recvTime
-			recvs++
-		}
-		row[i] = b.Add(r)
-		origin = append(origin, i)
-		if post[i] >= 0 {
-			b.Depend(row[i], post[i], components.Ordered)
-		}
+	posts, starts := s.posts()
+	s.match(posts)
+	m := s.b.M
+	if s.sends > 0 {
+		m.Note("estimated-communication", "sends have sizes and no durations: the machine's latency and rate for communication are used", s.sends)
 	}
-	starts := 0
-	for _, d := range s.orders {
-		consumer := row[d.from]
-		if post[d.from] >= 0 {
-			consumer = post[d.from]
-		}
-		if d.start {
-			b.Depend(consumer, post[d.to], components.Ordered)
-			starts++
-			continue
-		}
-		b.Depend(consumer, row[d.to], components.Flow)
-	}
-	s.match(b, row)
-	if estimated > 0 {
-		b.M.Note("estimated-communication", "sends have sizes and no durations: the machine's latency and rate for communication are used", estimated)
-	}
-	if recvs > 0 {
-		b.M.Note("receive-time", "receives take 1 ns once the message is there", recvs)
+	if n := len(s.messages) - s.sends; n > 0 {
+		m.Note("receive-time", "receives take 1 ns once the message is there", n)
 	}
 	if starts > 0 {
-		b.M.Note("irequires", "irequires: the operation starts once the other one can start; a Post instruction stands for that", starts)
+		m.Note("irequires", "irequires: the operation starts once the other one can start; a Post instruction stands for that", starts)
 	}
-	m, err := b.Listed()
+	m, err := s.b.Listed()
 	var cycle *timeline.CycleError
 	if errors.As(err, &cycle) {
-		return nil, s.cycleError(origin, cycle)
+		return nil, s.cycleError(posts, cycle)
 	}
 	if err != nil {
 		return nil, fmt.Errorf(" %w", err)
@@ -117,19 +39,54 @@ func (s *schedule) module(name string) (*components.Module, error) {
 	return m, nil
 }
 
-func laneName(o *op) string {
-	rank := "rank " + strconv.Itoa(int(o.rank))
-	unit := ""
-	if o.unit > 0 {
-		unit = " " + strconv.Itoa(int(o.unit))
+// posts gives every operation that another starts after its post, and returns
+// the rows of the operations (nil where there is no post) and how many
+// dependencies on a start there are.
+func (s *schedule) posts() (rowOf []uint32, starts int) {
+	b := s.b
+	var posted []bool
+	for x := range b.Deps.Len() {
+		if _, to, kind := b.Deps.At(x); kind == components.Ordered {
+			if posted == nil {
+				posted = make([]bool, len(b.Rows))
+			}
+			posted[to] = true
+			starts++
+		}
 	}
-	switch o.kind {
-	case opSend:
-		return rank + " send" + unit
-	case opRecv:
-		return rank + " recv" + unit
+	if starts == 0 {
+		return nil, 0
 	}
-	return rank + " cpu" + unit
+	ops := b.Rows
+	b.Rows = make([]timeline.Row, 0, len(ops)+len(ops)/2)
+	rowOf = make([]uint32, len(ops))
+	post := b.M.Opcode("Post")
+	for i := range ops {
+		if posted[i] {
+			b.Add(timeline.Row{Name: ops[i].Name, Ref: ops[i].Ref, Lane: ops[i].Lane, Opcode: post})
+		}
+		rowOf[i] = uint32(b.Add(ops[i]))
+	}
+	// The dependency of an operation on its own post comes before all others.
+	edges := b.Deps
+	b.Deps = timeline.Dependencies{}
+	for i := range ops {
+		if posted[i] {
+			b.Depend(int(rowOf[i]), int(rowOf[i])-1, components.Ordered)
+		}
+	}
+	for x := range edges.Len() {
+		from, to, kind := edges.At(x)
+		consumer, producer := int(rowOf[from]), int(rowOf[to])
+		if posted[from] {
+			consumer--
+		}
+		if kind == components.Ordered {
+			producer--
+		}
+		b.Depend(consumer, producer, kind)
+	}
+	return rowOf, starts
 }
 
 // channel is what a receive without wildcards matches.
@@ -138,111 +95,149 @@ type channel struct {
 	tag      int64
 }
 
-// match makes every receive depend on its send: the sends of a channel reach
-// its receives in the order of the text. Receives with wildcards then take,
-// in the order of the text, the first send left that fits.
-func (s *schedule) match(b *timeline.Builder, row []int) {
-	queue := map[channel][]int{}
-	var wild []int
-	for i := range s.ops {
-		if o := &s.ops[i]; o.kind == opSend {
-			k := channel{o.rank, o.peer, o.tag}
-			queue[k] = append(queue[k], i)
+// queues are the sends of every channel in the order of the file.
+type queues struct {
+	index       map[channel]int32
+	first, last []int32 // by channel: places in send and next, -1 for none
+	send, next  []int32
+}
+
+func (q *queues) add(k channel, send int) {
+	c, ok := q.index[k]
+	if !ok {
+		if q.index == nil {
+			q.index = map[channel]int32{}
+		}
+		c = int32(len(q.first))
+		q.index[k] = c
+		q.first, q.last = append(q.first, -1), append(q.last, -1)
+	}
+	at := int32(len(q.send))
+	q.send, q.next = append(q.send, int32(send)), append(q.next, -1)
+	if q.first[c] < 0 {
+		q.first[c] = at
+	} else {
+		q.next[q.last[c]] = at
+	}
+	q.last[c] = at
+}
+
+// take takes the first send of a channel that is not taken yet out of its
+// queue, and returns its index, -1 for none.
+func (q *queues) take(k channel, taken []bool) int {
+	c, ok := q.index[k]
+	if !ok {
+		return -1
+	}
+	for q.first[c] >= 0 {
+		at := q.first[c]
+		q.first[c] = q.next[at]
+		if s := q.send[at]; !taken[s] {
+			taken[s] = true
+			return int(s)
 		}
 	}
+	return -1
+}
+
+// match makes every receive depend on its send: the sends of a channel reach
+// its receives in the order of the file. Receives with wildcards then take,
+// in the order of the file, the first send left that fits.
+func (s *schedule) match(rowOf []uint32) {
+	if len(s.messages) == 0 {
+		return
+	}
+	row := func(op uint32) int {
+		if rowOf == nil {
+			return int(op)
+		}
+		return int(rowOf[op])
+	}
+	m := s.b.M
+	sends := func(x *message) bool {
+		return s.b.Rows[row(x.op)].Opcode == components.OpcodeCollectiveSend
+	}
+	var open queues
+	for i := range s.messages {
+		if x := &s.messages[i]; sends(x) {
+			open.add(channel{x.rank, x.peer, x.tag}, i)
+		}
+	}
+	var wild []int
 	lost, first := 0, ""
 	miss := func(i int) {
 		if lost++; first == "" {
-			o := &s.ops[i]
-			first = fmt.Sprintf("%d:%d in rank %d", o.at.line, o.at.col, o.rank)
+			x := &s.messages[i]
+			first = fmt.Sprintf("%s in rank %d", s.place(int(x.op)), x.rank)
 		}
 	}
-	taken := make([]bool, len(s.ops))
-	for i := range s.ops {
-		o := &s.ops[i]
-		if o.kind != opRecv {
-			continue
+	taken := make([]bool, len(s.messages))
+	receive := func(q *queues, i int) {
+		x := &s.messages[i]
+		send := q.take(channel{x.peer, x.rank, x.tag}, taken)
+		if send < 0 {
+			miss(i)
+			return
 		}
-		if o.peer == wildcard || o.tag == wildcard {
+		s.b.Depend(row(x.op), row(s.messages[send].op), components.Flow)
+	}
+	for i := range s.messages {
+		x := &s.messages[i]
+		switch {
+		case sends(x):
+		case x.peer == wildcard || x.tag == wildcard:
 			wild = append(wild, i)
-			continue
-		}
-		k := channel{o.peer, o.rank, o.tag}
-		q := queue[k]
-		if len(q) == 0 {
-			miss(i)
-			continue
-		}
-		b.Depend(row[i], row[q[0]], components.Flow)
-		taken[q[0]] = true
-		queue[k] = q[1:]
-	}
-	s.matchWild(b, row, wild, taken, miss)
-	if lost > 0 {
-		b.M.Note("unmatched-receive", "receives that no send matches: taken as received at once; the first: "+first, lost)
-	}
-	lost, first = 0, ""
-	for i := range s.ops {
-		if s.ops[i].kind == opSend && !taken[i] {
-			miss(i)
+		default:
+			receive(&open, i)
 		}
 	}
-	if lost > 0 {
-		b.M.Note("unmatched-send", "sends that no receive matches; the first: "+first, lost)
-	}
-}
-
-// matchWild matches the receives with wildcards.
-func (s *schedule) matchWild(b *timeline.Builder, row, wild []int, taken []bool, miss func(int)) {
-	if len(wild) == 0 {
-		return
-	}
-	// What is left, by receiver and by what a wildcard may leave open, in the
-	// order of the text.
-	left := map[channel][]int{}
-	for i := range s.ops {
-		if o := &s.ops[i]; o.kind == opSend && !taken[i] {
-			for _, k := range []channel{{wildcard, o.peer, wildcard}, {o.rank, o.peer, wildcard}, {wildcard, o.peer, o.tag}} {
-				left[k] = append(left[k], i)
+	if len(wild) > 0 {
+		// What is left, by receiver and by what a wildcard may leave open.
+		var left queues
+		for i := range s.messages {
+			if x := &s.messages[i]; sends(x) && !taken[i] {
+				for _, k := range []channel{{wildcard, x.peer, wildcard}, {x.rank, x.peer, wildcard}, {wildcard, x.peer, x.tag}} {
+					left.add(k, i)
+				}
 			}
 		}
-	}
-	for _, i := range wild {
-		o := &s.ops[i]
-		k := channel{o.peer, o.rank, o.tag}
-		q := left[k]
-		for len(q) > 0 && taken[q[0]] {
-			q = q[1:]
+		for _, i := range wild {
+			receive(&left, i)
 		}
-		if len(q) == 0 {
-			left[k] = nil
+		m.Note("wildcard-receive", "receives from any source or with any tag: matched with the first send of the text that is left and fits", len(wild))
+	}
+	if lost > 0 {
+		m.Note("unmatched-receive", "receives that no send matches: taken as received at once; the first: "+first, lost)
+	}
+	lost, first = 0, ""
+	for i := range s.messages {
+		if sends(&s.messages[i]) && !taken[i] {
 			miss(i)
-			continue
 		}
-		b.Depend(row[i], row[q[0]], components.Flow)
-		taken[q[0]] = true
-		left[k] = q[1:]
 	}
-	b.M.Note("wildcard-receive", "receives from any source or with any tag: matched with the first send of the text that is left and fits", len(wild))
+	if lost > 0 {
+		m.Note("unmatched-send", "sends that no receive matches; the first: "+first, lost)
+	}
 }
 
 // cycleError names at most eight operations of a cycle.
-func (s *schedule) cycleError(origin []int, c *timeline.CycleError) error {
+func (s *schedule) cycleError(rowOf []uint32, c *timeline.CycleError) error {
 	const most = 8
 	var parts []string
-	last := -1
+	last, first := -1, -1
 	for _, r := range c.Rows {
-		if origin[r] == last {
+		op := int(s.b.Rows[r].Ref)
+		if op == last {
 			continue // an operation and its post
 		}
-		last = origin[r]
-		o := &s.ops[last]
+		if last = op; first < 0 {
+			first = op
+		}
 		if len(parts) == most {
 			parts = append(parts, fmt.Sprintf("… (%d operations)", len(c.Rows)))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("rank %d %d:%d", o.rank, o.at.line, o.at.col))
+		parts = append(parts, fmt.Sprintf("rank %d %s", s.rankOf(op), s.place(op)))
 	}
-	first := &s.ops[origin[c.Rows[0]]]
-	return first.at.errorf("operations wait for one another in a cycle: %s", strings.Join(append(parts, parts[0]), " <- "))
+	return fmt.Errorf("%s: operations wait for one another in a cycle: %s", s.place(first), strings.Join(append(parts, parts[0]), " <- "))
 }

@@ -3,76 +3,77 @@ package goal
 import (
 	"bytes"
 	"context"
-	"io"
 	"math"
 	"strconv"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/io/format"
 )
 
-// opKind is what an operation does.
-type opKind uint8
-
-const (
-	opCalc opKind = iota
-	opSend
-	opRecv
-)
-
-// wildcard is the wildcard for a source or a tag.
-const wildcard = -1
-
-// op is one operation of a rank.
-type op struct {
-	kind   opKind
-	posted bool // something starts after its start
-	rank   int32
-	peer   int32
-	tag    int64
-	size   uint64 // bytes, or ns of a calc
-	unit   int32  // cpu of a calc, nic of the others
-	label  string
-	at     pos
-}
-
-// order is a dependency between operations.
-type order struct {
-	from, to int // the first waits for the second
-	start    bool
-}
-
-// schedule is a whole text.
-type schedule struct {
-	ranks  int
-	ops    []op
-	orders []order
-}
-
-// parser reads GOAL.
+// parser reads GOAL text.
 type parser struct {
 	*lexer
-	s      schedule
-	labels map[string]int // of the rank being read
-	seen   map[int64]pos  // ranks
+	s    *schedule
+	src  *format.Source
+	seen map[int64]pos // ranks
+
+	// Labels are the symbols of "r<rank>.<label>", so that a name is stored
+	// once and ranks do not meet. opOf has the operation of a symbol plus one, 0
+	// for a label that none has yet.
+	opOf     []uint32
+	full     []byte // the prefix and the name looked up last
+	prefix   int    // its length
+	numbered numbered
+	firstSym ecs.Symbol // the first that the rank can have added
+	own      []byte // the label that began the last order or operation
+	ownSym   ecs.Symbol
+	promises []promise
+	reserved bool
 }
 
-func newParser(r io.Reader) *parser { return &parser{lexer: newLexer(r), seen: map[int64]pos{}} }
+// promise is an order that names a label before its operation.
+type promise struct {
+	edge       int // in the builder
+	from, to   ecs.Symbol
+	at, target pos
+}
+
+func newParser(name string, src *format.Source) *parser {
+	return &parser{lexer: newLexer(src), src: src, s: newSchedule(name), seen: map[int64]pos{}, numbered: numbered{limit: max(src.Size/4, 1<<20)}}
+}
 
 // number reads a whole number; bytes may have the unit b behind them.
 func (p *parser) number(what string, least, most int64, unit bool) (int64, error) {
 	if err := p.next(); err != nil {
 		return 0, err
 	}
-	text := p.word
-	if unit {
-		text = bytes.TrimSuffix(text, []byte("b"))
-	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return 0, p.from.errorf("%s: %q is not a whole number", what, p.word)
+	n, ok := digits(p.word)
+	if !ok {
+		text := p.word
+		if unit {
+			text = bytes.TrimSuffix(text, []byte("b"))
+		}
+		var err error
+		if n, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+			return 0, p.from.errorf("%s: %q is not a whole number", what, p.word)
+		}
 	}
 	if n < least || n > most {
 		return 0, p.from.errorf("%s: %d is not between %d and %d", what, n, least, most)
 	}
 	return n, nil
+}
+
+// digits returns the number that at most eighteen digits stand for.
+func digits(word []byte) (n int64, ok bool) {
+	for _, c := range word {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, len(word) > 0 && len(word) <= 18
 }
 
 func (p *parser) expect(word string) error {
@@ -131,20 +132,18 @@ func (p *parser) parse(ctx context.Context) error {
 	}
 }
 
-// promise is an order whose labels may come later.
-type promise struct {
-	from, to   string
-	at, target pos
-	start      bool
-}
-
 // body reads the operations of a rank up to the closing brace.
 func (p *parser) body(ctx context.Context, rank int32) error {
-	p.labels = map[string]int{}
-	var promises []promise
+	p.s.starts = append(p.s.starts, rankStart{len(p.s.b.Rows), rank})
+	p.full = append(strconv.AppendInt(append(p.full[:0], 'r'), int64(rank), 10), '.')
+	p.prefix, p.ownSym = len(p.full), 0
+	p.firstSym = ecs.Symbol(p.s.b.M.Symbols.Len())
 	for n := 0; ; n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n%4096 == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			p.reserve()
 		}
 		if err := p.next(); err != nil {
 			return err
@@ -153,26 +152,26 @@ func (p *parser) body(ctx context.Context, rank int32) error {
 		case "":
 			return p.unexpected("'}'")
 		case "}":
-			return p.resolve(promises)
+			return p.resolve()
 		case "send", "recv", "calc":
-			if err := p.operation("", p.from, rank); err != nil {
+			if err := p.operation(0, p.from, rank); err != nil {
 				return err
 			}
 			continue
 		}
-		label, at := string(p.word), p.from
-		if !labelLike(label) {
+		if !labelLike(p.word) {
 			return p.unexpected("a label, an operation or '}'")
 		}
+		at, label := p.from, p.label()
 		if err := p.next(); err != nil {
 			return err
 		}
 		switch string(p.word) {
 		case ":":
-			if _, ok := p.labels[label]; ok {
-				return at.errorf("label %s is there twice in rank %d", label, rank)
+			if p.opOf[label] != 0 {
+				return at.errorf("label %s is there twice in rank %d", p.name(label), rank)
 			}
-			p.labels[label] = len(p.s.ops)
+			p.opOf[label] = uint32(len(p.s.b.Rows)) + 1
 			if err := p.next(); err != nil {
 				return err
 			}
@@ -180,82 +179,136 @@ func (p *parser) body(ctx context.Context, rank int32) error {
 				return err
 			}
 		case "requires", "irequires":
-			start := string(p.word) == "irequires"
+			kind := components.Flow
+			if p.word[0] == 'i' {
+				kind = components.Ordered
+			}
 			if err := p.next(); err != nil {
 				return err
 			}
-			promises = append(promises, promise{label, string(p.word), at, p.from, start})
+			if err := p.order(promise{from: label, at: at}, kind); err != nil {
+				return err
+			}
 		default:
 			return p.unexpected("':', 'requires' or 'irequires'")
 		}
 	}
 }
 
-func labelLike(s string) bool {
+func labelLike(s []byte) bool {
 	c := s[0]
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
 }
 
-// resolve turns the labels of a rank's orders into operations.
-func (p *parser) resolve(promises []promise) error {
-	for _, o := range promises {
-		from, ok := p.labels[o.from]
-		if !ok {
-			return o.at.errorf("label %q is of no operation of its rank", o.from)
-		}
-		to, ok := p.labels[o.to]
-		if !ok {
-			return o.target.errorf("label %q is of no operation of its rank", o.to)
-		}
-		if from == to {
-			return o.at.errorf("label %s requires itself", o.from)
-		}
-		p.s.orders = append(p.s.orders, order{from, to, o.start})
-		p.s.ops[to].posted = p.s.ops[to].posted || o.start
+// label returns the symbol of the word as a label of the rank. Orders follow
+// their operation, so that the same label comes several times in a row.
+func (p *parser) label() ecs.Symbol {
+	if p.ownSym == 0 || string(p.own) != string(p.word) {
+		p.own = append(p.own[:0], p.word...)
+		p.ownSym = p.symbol(p.word)
 	}
+	return p.ownSym
+}
+
+// symbol returns the symbol of a name of the rank.
+func (p *parser) symbol(name []byte) ecs.Symbol {
+	slot := p.numbered.slot(name)
+	if slot != nil && *slot >= p.firstSym {
+		return *slot
+	}
+	p.full = append(p.full[:p.prefix], name...)
+	var s ecs.Symbol
+	if slot != nil {
+		s = p.s.b.M.Symbols.AddUnique(p.full)
+		*slot = s
+	} else {
+		s = p.s.b.M.Symbols.Intern(p.full)
+	}
+	for int(s) >= len(p.opOf) {
+		p.opOf = append(p.opOf, 0)
+	}
+	return s
+}
+
+// name returns a label without the rank.
+func (p *parser) name(label ecs.Symbol) []byte { return p.s.b.M.Symbols.Bytes(label)[p.prefix:] }
+
+// order takes an order whose second label was read. Where both have
+// operations it is a dependency at once, else it is a promise.
+func (p *parser) order(o promise, kind components.EdgeKind) error {
+	if len(p.word) == 0 {
+		return p.unexpected("a label")
+	}
+	o.to, o.target = p.symbol(p.word), p.from
+	from, to := p.opOf[o.from], p.opOf[o.to]
+	if from != 0 && from == to {
+		return o.at.errorf("label %s requires itself", p.name(o.from))
+	}
+	if from == 0 || to == 0 {
+		o.edge = p.s.b.Deps.Len()
+		p.promises = append(p.promises, o)
+	}
+	p.s.b.Depend(int(from)-1, int(to)-1, kind)
+	return nil
+}
+
+// resolve keeps the promises of a rank.
+func (p *parser) resolve() error {
+	for _, o := range p.promises {
+		from, to := p.opOf[o.from], p.opOf[o.to]
+		switch {
+		case from == 0:
+			return o.at.errorf("label %q is of no operation of its rank", p.name(o.from))
+		case to == 0:
+			return o.target.errorf("label %q is of no operation of its rank", p.name(o.to))
+		case from == to:
+			return o.at.errorf("label %s requires itself", p.name(o.from))
+		}
+		p.s.b.Deps.Set(o.edge, int(from)-1, int(to)-1)
+	}
+	p.promises = p.promises[:0]
 	return nil
 }
 
 // operation reads an operation whose first word was read.
-func (p *parser) operation(label string, at pos, rank int32) error {
-	o := op{rank: rank, label: label, at: at}
-	word := ""
+func (p *parser) operation(label ecs.Symbol, at pos, rank int32) error {
+	opcode, word, peer := p.s.calc, "", int32(0)
 	switch string(p.word) {
 	case "calc":
-		n, err := p.number("calc", 0, math.MaxInt64/4, false)
-		if err != nil {
-			return err
-		}
-		o.size = uint64(n)
 	case "send":
-		o.kind, word = opSend, "to"
+		opcode, word = components.OpcodeCollectiveSend, "to"
 	case "recv":
-		o.kind, word = opRecv, "from"
+		opcode, word = components.OpcodeCollectiveRecv, "from"
 	default:
 		return p.unexpected("send, recv or calc")
 	}
+	what := "size"
+	if word == "" {
+		what = "calc"
+	}
+	size, err := p.number(what, 0, math.MaxInt64/4, word != "")
+	if err != nil {
+		return err
+	}
 	if word != "" {
-		n, err := p.number("size", 0, math.MaxInt64/4, true)
-		if err != nil {
-			return err
-		}
-		o.size = uint64(n)
 		if err := p.expect(word); err != nil {
 			return err
 		}
 		least := int64(0)
-		if o.kind == opRecv {
+		if opcode == components.OpcodeCollectiveRecv {
 			least = wildcard
 		}
-		if n, err = p.number("rank", least, int64(p.s.ranks)-1, false); err != nil {
+		n, err := p.number("rank", least, int64(p.s.ranks)-1, false)
+		if err != nil {
 			return err
 		}
-		o.peer = int32(n)
+		peer = int32(n)
 	}
+	unit, tag := uint16(0), int64(0)
 	for {
 		// The options are told from a label by what follows: a number.
-		key, ok := p.option()
-		if !ok {
+		key := p.option()
+		if key == "" {
 			break
 		}
 		if err := p.next(); err != nil {
@@ -271,32 +324,41 @@ func (p *parser) operation(label string, at pos, rank int32) error {
 		}
 		switch {
 		case key == "tag":
-			o.tag = n
-		case key == "cpu" && o.kind == opCalc, key == "nic" && o.kind != opCalc:
-			o.unit = int32(n)
+			tag = n
+		case key == "cpu" && word == "", key == "nic" && word != "":
+			unit = uint16(n)
 		}
 	}
-	p.s.ops = append(p.s.ops, o)
+	n := len(p.s.b.Rows)
+	r, err := p.s.add(opcode, rank, unit, uint64(size))
+	if err != nil {
+		return at.errorf("%w", err)
+	}
+	if r.Name = label; label == 0 {
+		r.Name = p.symbol(strconv.AppendInt([]byte("op"), int64(n), 10))
+	}
+	p.s.at = append(p.s.at, at)
+	if word != "" {
+		p.s.messages = append(p.s.messages, message{uint32(n), rank, peer, tag})
+	}
 	return nil
 }
 
-// option tells whether one of tag, cpu and nic and a number come next.
-func (p *parser) option() (string, bool) {
-	for n := 64; ; n *= 2 {
-		b, err := p.r.Peek(n)
-		text := bytes.TrimLeft(b, " \t\r\n")
-		for _, key := range []string{"tag", "cpu", "nic"} {
-			rest, ok := bytes.CutPrefix(text, []byte(key))
-			if !ok {
-				continue
-			}
-			num := bytes.TrimLeft(rest, " \t\r\n")
-			if len(num) < len(rest) && len(num) > 0 && (num[0] == '-' || '0' <= num[0] && num[0] <= '9') {
-				return key, true
-			}
-		}
-		if err != nil || len(text) >= 32 || n >= 4096 {
-			return "", false
-		}
+// reserve makes room for what the rest of the text is likely to hold, judging
+// by the first megabytes: tables that grow step by step are copied several
+// times over.
+func (p *parser) reserve() {
+	const enough = 2 << 20
+	read := p.base + int64(p.p)
+	if p.reserved || read < enough || p.src.Packed != "" || p.src.Size < read {
+		return
 	}
+	p.reserved = true
+	part := 1.02 * float64(p.src.Size) / float64(read)
+	all := func(n int) int { return int(part * float64(n)) }
+	p.s.b.Reserve(all(len(p.s.b.Rows)), all(p.s.b.Deps.Len()))
+	p.s.b.M.Symbols.Reserve(all(p.s.b.M.Symbols.Len()), all(p.s.b.M.Symbols.Size()))
+	p.numbered.symbols = append(make([]ecs.Symbol, 0, all(len(p.numbered.symbols))), p.numbered.symbols...)
+	p.s.at = append(make([]pos, 0, all(len(p.s.at))), p.s.at...)
+	p.opOf = append(make([]uint32, 0, all(len(p.opOf))), p.opOf...)
 }
