@@ -26,7 +26,7 @@ type parser struct {
 	prefix   int    // its length
 	numbered numbered
 	firstSym ecs.Symbol // the first that the rank can have added
-	own      []byte // the label that began the last order or operation
+	own      []byte     // the label that began the last order or operation
 	ownSym   ecs.Symbol
 	promises []promise
 	reserved bool
