@@ -1,0 +1,102 @@
+"""The record as lines of JSON; docs/nki.md describes them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any, Dict, List, Tuple
+
+from .recorder import Body, Ins, Operand, Recorder, Repeat
+from .symbols import Number, Sym
+from .tiles import HBM, Storage
+
+VERSION = 1
+
+
+class Writer:
+    """Collects the lines of one record."""
+
+    def __init__(self, r: Recorder, head: Dict[str, Any]) -> None:
+        self.r = r
+        self.lines: List[str] = []
+        self.forms: Dict[Tuple[Any, ...], int] = {}
+        self.files: Dict[str, int] = {}
+        self.tensors: Dict[int, int] = {}
+        self.head = head
+        self.body: List[str] = []
+
+    def write(self, path: str) -> int:
+        """Write the record; a path that ends in .gz is compressed. Return the number of instructions recorded."""
+        r = self.r
+        programs = r.programs or [((), 0, r.root)]
+        for ids, core, body in programs:
+            self.body.append(json.dumps(["p", core, list(ids)], separators=(",", ":")))
+            self._body(body)
+        head = dict(self.head, perfsim_nki=VERSION, generation=r.generation, kernel=r.kernel, grid=list(r.grid), files=list(self.files))
+        lines = [json.dumps(head, separators=(",", ":"))] + self.lines + self.body
+        for text, n in sorted(r.notes.items()):
+            lines.append(json.dumps(["n", text, n], separators=(",", ":")))
+        lines.append(json.dumps(["z", r.count], separators=(",", ":")))
+        data = ("\n".join(lines) + "\n").encode()
+        if path.endswith(".gz"):
+            with open(path, "wb") as f:
+                with gzip.GzipFile("", "wb", 6, f, 0) as z:
+                    z.write(data)
+        else:
+            with open(path, "wb") as f:
+                f.write(data)
+        return r.count
+
+    def _file(self, name: str) -> int:
+        return self.files.setdefault(name, len(self.files))
+
+    def _tensor(self, s: Storage) -> int:
+        k = self.tensors.get(s.id)
+        if k is None:
+            k = self.tensors[s.id] = len(self.tensors)
+            loop = -1
+            if s.body is not None and s.body.loop is not None and s.body.closed:
+                loop = s.body.loop.id
+            site = [self._file(s.line[0]), s.line[1]] if s.line else None
+            row = ["t", k, s.name, s.dtype.name, s.mem, s.shape, s.pdim, s.kind, loop, -1 if s.fill is None else s.fill, site, s.addr]
+            self.lines.append(json.dumps(row, separators=(",", ":")))
+        return k
+
+    def _form(self, i: Ins) -> int:
+        key = (i.op, i.engine, i.attrs, i.site, tuple([o.form for o in i.outs]), tuple([o.form for o in i.ins]))
+        k = self.forms.get(key)
+        if k is None:
+            k = self.forms[key] = len(self.forms)
+            row = ["f", k, i.op, i.engine, dict(i.attrs), self._file(i.site[0]), i.site[1], key[4], key[5]]
+            self.lines.append(json.dumps(row, separators=(",", ":")))
+        return k
+
+    def _number(self, x: Number) -> str:
+        if type(x) is Sym:
+            out = [x.c]
+            for loop, k in x.t:
+                out += [loop.id, k]
+            return "[" + ",".join(map(str, out)) + "]"
+        return str(x)
+
+    def _operand(self, o: Operand, out: List[str]) -> None:
+        out.append(str(self._tensor(o.s)))
+        if o.s.mem != HBM:
+            out.append(str(o.b) if type(o.b) is int else self._number(o.b))
+            out.append(str(o.p) if type(o.p) is int else self._number(o.p))
+        out.append(str(o.f) if type(o.f) is int else self._number(o.f))
+
+    def _body(self, body: Body) -> None:
+        add = self.body.append
+        for item in body.items:
+            if isinstance(item, Repeat):
+                add('["l",%d,%d]' % (item.loop.id, item.loop.trips))
+                self._body(item.body)
+                add('["e"]')
+                continue
+            parts = [str(self._form(item))]
+            for o in item.outs:
+                self._operand(o, parts)
+            for o in item.ins:
+                self._operand(o, parts)
+            add("[" + ",".join(parts) + "]")
