@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"perfsim/components"
 	"perfsim/io/format"
 	"perfsim/io/formats"
+	kernels "perfsim/io/neuron/nki"
 	"perfsim/systems/lower"
 )
 
@@ -87,14 +89,19 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 		return &Loaded{Module: r.Module, Input: r.Module.Name, settings: s}, nil
 	}
 	src := r.Source
+	path, function, source := kernelPath(r.Path)
 	if src == nil {
 		var err error
-		if src, err = format.Open(ctx, r.Path, r.Stdin); err != nil {
+		if src, err = format.Open(ctx, path, r.Stdin); err != nil {
 			return nil, err
 		}
 		defer src.Close()
 	}
-	imp, err := formats.Find(src, r.Format)
+	name := r.Format
+	if name == "" && source {
+		name = kernels.SourceImporter.Name
+	}
+	imp, err := formats.Find(src, name)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +120,14 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 			return nil, err
 		}
 		return l, l.lower(ctx, r, graphs, imp.Name)
+	}
+	if imp.Record != nil {
+		if r.NoGraphs {
+			return nil, fmt.Errorf("%s: a kernel (%s) has no measured times", src.Name, imp.Name)
+		}
+		opt.Kernel = s.Kernel
+		opt.Kernel.Function = cmp.Or(function, s.Kernel.Function)
+		return l, l.lowerKernel(ctx, r, src, imp, opt)
 	}
 	if r.SkipOperands {
 		opt.SkipOperands = func(format string, attributes []components.Attribute) bool {

@@ -7,8 +7,10 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/components/machine/grid"
+	"perfsim/io/format"
 	"perfsim/systems/cost"
 	"perfsim/systems/lower"
+	"perfsim/systems/nki"
 )
 
 // Settings are all choices of a person that change a prediction. The zero
@@ -33,6 +35,10 @@ type Settings struct {
 	// GraphModule names the module to take where an input has several graphs,
 	// or is #N for the one in place N.
 	GraphModule string
+	// Kernel says how a kernel source is called, and Lowering how its record
+	// becomes a module. Where Lowering is the zero value, nki.DefaultOptions holds.
+	Kernel   format.KernelCall
+	Lowering nki.Options
 	// NoPreAlloc has the first perf_sim pass place the allocated module of a
 	// graph instead of the one before allocation.
 	NoPreAlloc bool

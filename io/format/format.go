@@ -8,9 +8,10 @@ import (
 	"io"
 
 	"perfsim/components"
+	"perfsim/components/nkirecord"
 )
 
-// Importer reads one format. Exactly one of Module and Graph is set.
+// Importer reads one format. Exactly one of Module, Graph and Record is set.
 type Importer struct {
 	Name  string // short and stable: "birjson"
 	Title string // for people
@@ -21,6 +22,8 @@ type Importer struct {
 	Module func(ctx context.Context, src *Source, opt Options) (*components.Module, error)
 	// Graph reads operator graphs, which the lowering turns into a program.
 	Graph func(ctx context.Context, src *Source, opt Options) ([]*components.Graph, error)
+	// Record reads a recorded kernel, which systems/nki turns into a program.
+	Record func(ctx context.Context, src *Source, opt Options) (*nkirecord.Record, error)
 }
 
 // Exporter writes one format.
@@ -44,9 +47,22 @@ type Options struct {
 	// of a module that was first read from the given format and has the given
 	// attributes. They are most of a module: a reader may leave them out then.
 	SkipOperands func(format string, attributes []components.Attribute) bool
+	// Kernel says how a kernel source is called; other formats ignore it.
+	Kernel KernelCall
 	// NoVerify leaves out checksums that only tell whether a file was damaged;
 	// what keeps a bad file from doing harm is always checked.
 	NoVerify bool
+}
+
+// KernelCall is how a kernel source is called.
+type KernelCall struct {
+	Function string    // "" for the only kernel of the file
+	Args     []string  // "f32[128,512]", "1e-5", "name=value"
+	Setup    string    // file.py:function that returns the arguments
+	Grid     string    // launch grid, "2" or "4,2"
+	Machine  string    // that the kernel is recorded for
+	Seconds  float64   // time limit, 0 for the default
+	Stderr   io.Writer // takes what the kernel prints; nil drops it
 }
 
 // SniffLen is how many bytes of the unwrapped input a sniffer sees.

@@ -8,6 +8,7 @@ import (
 
 	"perfsim/io/format"
 	"perfsim/io/neuron/birjson"
+	"perfsim/io/neuron/nki"
 	"perfsim/io/neuron/profile"
 	"perfsim/io/psim"
 	"perfsim/io/tenstorrent/profilelog"
@@ -24,6 +25,8 @@ import (
 func Importers() []format.Importer {
 	return []format.Importer{
 		psim.Importer,
+		nki.Importer,
+		nki.SourceImporter,
 		birjson.Importer,
 		profile.Importer,
 		catapult.Importer,

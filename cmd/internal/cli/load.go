@@ -31,6 +31,7 @@ type inputFlags struct {
 	trips              []string
 	noCompress, noFuse bool
 	graphFlags         []string // names of the flags that are about graphs
+	kernelFlags        []string // names of the flags that are about kernels
 
 	// measuredOnly is set by commands that have no use for operator graphs.
 	measuredOnly bool
@@ -94,6 +95,7 @@ func (f *inputFlags) addPrediction(c *cobra.Command) {
 			f.graphFlags = append(f.graphFlags, x.Name)
 		}
 	})
+	f.addKernel(c)
 }
 
 // modelValue is a flag that names a model, loopsValue one that names a loop
@@ -182,6 +184,7 @@ func (f *inputFlags) reading(c *cobra.Command, path string, p *progress) systems
 // load reads the module at path.
 func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p *progress) (*systems.Loaded, error) {
 	r := f.reading(c, path, p)
+	f.sayExecutes(c, path)
 	l, err := systems.Load(ctx, &r, f.settings)
 	p.finish()
 	if err != nil {
@@ -195,6 +198,9 @@ func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p 
 func (f *inputFlags) refuseGraphFlags(l *systems.Loaded) error {
 	if l.Lowering != nil {
 		return nil
+	}
+	if err := f.refuseKernelFlags(l); err != nil {
+		return err
 	}
 	for _, name := range f.graphFlags {
 		if f.command.Flags().Changed(name) {

@@ -1,0 +1,199 @@
+package nki
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"perfsim/components/nkirecord"
+	"perfsim/io/format"
+)
+
+//go:embed perfsim_nki/*.py
+var recorder embed.FS
+
+// Package returns the embedded Python package perfsim_nki.
+func Package() fs.FS { return recorder }
+
+// DefaultSeconds is how long a kernel may run while it is recorded.
+const DefaultSeconds = 60
+
+var apiImport = regexp.MustCompile(`(?m)^[ \t]*(?:import|from)[ \t]+(?:neuronxcc[ \t.]|nki\b)|^[ \t]*@nki\.jit`)
+
+// SourceImporter runs kernel sources.
+var SourceImporter = format.Importer{
+	Name:   "nki",
+	Title:  "NKI kernel source",
+	Sniff:  apiImport.Match,
+	Record: Run,
+}
+
+// IsSource reports whether a path names a Python file, and a function in it:
+// kernel.py or kernel.py:function.
+func IsSource(path string) (file, function string, ok bool) {
+	if strings.HasSuffix(path, ".py") {
+		return path, "", true
+	}
+	if i := strings.LastIndex(path, ".py:"); i > 0 {
+		return path[:i+3], path[i+4:], true
+	}
+	return path, "", false
+}
+
+// UsageError is a call of a kernel that does not fit it: missing arguments, a
+// name that the file has not.
+type UsageError struct{ Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// Run records the kernel source src: it executes the file with python3.
+func Run(ctx context.Context, src *format.Source, opt format.Options) (*nkirecord.Record, error) {
+	dir, err := os.MkdirTemp("", "perfsim-nki-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := src.Path
+	if path == "" {
+		text, err := src.ReadAll(64 << 20)
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, "kernel.py")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	out := filepath.Join(dir, "record.nki.jsonl")
+	if err := execute(ctx, dir, path, out, opt.Kernel); err != nil {
+		return nil, err
+	}
+	in, err := format.Open(ctx, out, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return Read(ctx, in, opt)
+}
+
+// Python returns the interpreter to start: $PERFSIM_PYTHON, else python3.
+func Python() (string, error) {
+	if p := os.Getenv("PERFSIM_PYTHON"); p != "" {
+		return p, nil
+	}
+	p, err := exec.LookPath("python3")
+	if err != nil {
+		return "", errors.New("kernel sources need python3 (3.9 or newer), which is not on the path; PERFSIM_PYTHON names another interpreter")
+	}
+	return p, nil
+}
+
+// Unpack writes the embedded package below dir.
+func Unpack(dir string) error { return os.CopyFS(dir, recorder) }
+
+// execute runs the recorder in a process group of its own, which is gone when
+// it returns.
+func execute(ctx context.Context, dir, path, out string, call format.KernelCall) error {
+	python, err := Python()
+	if err != nil {
+		return err
+	}
+	if err := Unpack(dir); err != nil {
+		return err
+	}
+	seconds := call.Seconds
+	if seconds <= 0 {
+		seconds = DefaultSeconds
+	}
+	name := path
+	if call.Function != "" {
+		name += ":" + call.Function
+	}
+	args := []string{"-B", "-m", "perfsim_nki", name, "-o", out, "--timeout", strconv.FormatFloat(seconds, 'g', -1, 64)}
+	if call.Machine != "" {
+		args = append(args, "--target", call.Machine)
+	}
+	for _, a := range call.Args {
+		args = append(args, "--arg="+a)
+	}
+	if call.Setup != "" {
+		args = append(args, "--setup", call.Setup)
+	}
+	if call.Grid != "" {
+		args = append(args, "--grid", call.Grid)
+	}
+	// The recorder ends itself at the limit, with the kernel's line; this one
+	// is for what does not come back to Python.
+	hard, cancel := context.WithTimeout(ctx, time.Duration((seconds+10)*float64(time.Second)))
+	defer cancel()
+	cmd := exec.CommandContext(hard, python, args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONHASHSEED=0", "PYTHONUTF8=1")
+	stderr := &tail{to: call.Stderr}
+	cmd.Stderr = stderr
+	own(cmd)
+	cmd.WaitDelay = 2 * time.Second
+	err = cmd.Run()
+	reap(cmd)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if hard.Err() != nil {
+		return fmt.Errorf("%s: the kernel still runs after %g s and was ended (--timeout)", path, seconds)
+	}
+	if err == nil {
+		return nil
+	}
+	text := stderr.message()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 2 && text != "" {
+		return &UsageError{text}
+	}
+	if text == "" {
+		text = fmt.Sprintf("%s: the recorder failed: %v: %s", path, err, stderr.last())
+	}
+	return errors.New(text)
+}
+
+// tail passes text on and keeps its end.
+type tail struct {
+	to   io.Writer
+	kept []byte
+}
+
+const prefix = "perfsim_nki: "
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if n := len(t.kept) - 1<<16; n > 0 {
+		t.kept = t.kept[n:]
+	}
+	if t.to != nil && !bytes.Contains(p, []byte(prefix)) {
+		_, _ = t.to.Write(p) // what a kernel prints is no part of the answer
+	}
+	return len(p), nil
+}
+
+// message returns what the recorder said, without its name.
+func (t *tail) message() string {
+	i := bytes.LastIndex(t.kept, []byte(prefix))
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimSpace(string(t.kept[i+len(prefix):]))
+}
+
+// last returns the last line.
+func (t *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(string(t.kept)), "\n")
+	return lines[len(lines)-1]
+}
