@@ -105,6 +105,16 @@ func (m *Module) Opcode(name string) Opcode {
 	return op
 }
 
+// NumInstructions returns how many instructions the input had: the rows but
+// those of transfers.
+func (m *Module) NumInstructions() int {
+	n := m.Instr.Len()
+	for _, f := range m.Instr.Flags.Slice() {
+		n -= int(f & FlagTransfer / FlagTransfer)
+	}
+	return n
+}
+
 // NumOpcodes returns how many opcode numbers are in use.
 func (m *Module) NumOpcodes() int { return int(NumOpcodes) + len(m.Opcodes) }
 

@@ -75,7 +75,7 @@ func postSched(Pass, bool) []System {
 	}
 	return []System{
 		{Name: "order", Run: when(func(ctx context.Context, w *World) error {
-			if err := cost.Fill(ctx, &w.World); err != nil {
+			if err := fillCosts(ctx, &w.World); err != nil {
 				return err
 			}
 			// What pass 88 found is what the new order has to beat.
@@ -118,7 +118,7 @@ func perfSim(p Pass, last bool) []System {
 		}
 	}
 	list := []System{
-		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) }),
+		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return fillCosts(ctx, &w.World) }),
 			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
 		{Name: "place", Run: unlessPlaced(placeModel),
 			Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"perfsim/components"
-	"perfsim/systems/cost"
 	"perfsim/systems/summary"
 )
 
@@ -23,7 +22,7 @@ func (w *World) preAlloc(ctx context.Context, p Pass) error {
 	early := NewWorld(m)
 	early.Machine, early.Config, early.Log = w.Machine, w.Config, w.Log
 	early.Config.Progress = nil
-	if err := cost.Fill(ctx, &early.World); err != nil {
+	if err := fillCosts(ctx, &early.World); err != nil {
 		return err
 	}
 	if err := placeModel(ctx, early); err != nil {

@@ -112,22 +112,5 @@ func (r *Result) Notes() []components.Note {
 		notes = append(notes, components.Note{Code: "not-predicted", Count: 1,
 			Text: "nothing was predicted: none of the passes that ran is perf_sim or perf_sim_at_end"})
 	}
-	return append(notes, modelNotes(&w.World)...)
-}
-
-// modelNotes has a note where the documented rules leave transfers out: the
-// prediction would look like a mistake without it.
-func modelNotes(w *components.World) []components.Note {
-	if w.Config.Model != components.Reference {
-		return nil
-	}
-	n := 0
-	for _, f := range w.Module.Instr.Flags.Slice() {
-		n += int(f & components.FlagTrigger / components.FlagTrigger)
-	}
-	if n == 0 {
-		return nil
-	}
-	return []components.Note{{Code: "trigger-start", Count: n,
-		Text: "DMA triggers: as documented, consumers wait for the trigger's start, not for the transfer; --model calibrated waits for the data"}}
+	return notes
 }

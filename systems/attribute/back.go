@@ -289,7 +289,9 @@ func (p *Path) turn(n int, i uint32) []part {
 func (p *Path) holds(q uint32, cause components.Cause) uint64 {
 	switch cause {
 	case components.CauseRing:
-		return place.TransferIssue(p.b.m, &p.b.rules, q)
+		if p.b.flags[q]&components.FlagTrigger != 0 {
+			return place.TransferIssue(p.b.m, &p.b.rules, q)
+		}
 	case components.CauseCoupling:
 		if p.b.m.Instr.Banks.At(int(q)) != 0 {
 			return p.b.duration(q)

@@ -151,7 +151,7 @@ func (b *binder) again(r *components.Repeat) {
 			continue
 		}
 		if key, depth := b.rules.Ring(b.m, i); depth > 0 {
-			triggers[key] = append(triggers[key], components.InstrID(i))
+			triggers[key] = append(triggers[key], b.transferOf(i))
 		}
 		for _, t := range b.uses.Takes(i) {
 			owners[t.Slot] = components.InstrID(i)
@@ -239,6 +239,25 @@ func (b *binder) ordered(i, p uint32) hold {
 	return hold{start + b.occupancy(p), components.InstrID(p)}
 }
 
+// dispatched is when the transfer of trigger i, which starts at start, leaves
+// its ring.
+func (b *block) dispatched(i uint32, start uint64) uint64 {
+	if !place.HasTransfer(b.m, i) {
+		return start + place.TransferIssue(b.m, &b.rules, i)
+	}
+	at, _ := b.spanOf(i + 1)
+	return at + b.occupancy(i+1)
+}
+
+// transferOf is the row that stands for the transfer of trigger i: its own, or
+// the trigger's where it has none.
+func (b *block) transferOf(i uint32) components.InstrID {
+	if place.HasTransfer(b.m, i) {
+		i++
+	}
+	return components.InstrID(i)
+}
+
 // take records the slots and the ring entry that i holds from now on.
 func (b *binder) take(i uint32, start, end uint64) {
 	id := components.InstrID(i)
@@ -248,7 +267,7 @@ func (b *binder) take(i uint32, start, end uint64) {
 		if len(q) >= depth {
 			q = q[1:]
 		}
-		b.rings[key] = append(q, hold{start + place.TransferIssue(b.m, &b.rules, i), id})
+		b.rings[key] = append(q, hold{b.dispatched(i, start), b.transferOf(i)})
 	}
 	for _, t := range b.uses.Takes(i) {
 		at := next

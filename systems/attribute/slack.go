@@ -198,10 +198,17 @@ func (s *slacker) released(i uint32, late, dur uint64) uint64 {
 		late = min(late, less(s.slots[t.Slot], held))
 		s.slots[t.Slot] = never
 	}
+	if s.flags[i]&components.FlagTransfer != 0 {
+		if key, depth := s.rules.Ring(s.m, i-1); depth > 0 && len(s.rings[key]) >= depth {
+			late = min(late, less(s.rings[key][0], occ))
+		}
+	}
 	if key, depth := s.rules.Ring(s.m, i); depth > 0 {
 		q := s.rings[key]
 		if len(q) >= depth {
-			late = min(late, less(q[0], place.TransferIssue(s.m, &s.rules, i)))
+			if !place.HasTransfer(s.m, i) { // else the row of the transfer waits
+				late = min(late, less(q[0], place.TransferIssue(s.m, &s.rules, i)))
+			}
 			q = q[1:]
 		}
 		start, _ := s.spanOf(i)

@@ -73,7 +73,7 @@ func TestTripsEqualWritingOut(t *testing.T) {
 			}
 			for n := range n {
 				r := rand.New(rand.NewPCG(21, uint64(n)))
-				m := randmod.Module(r, randmod.Options{Streams: 2, Nested: n%3 == 0 && c.trips < 100, Trips: c.trips, NoCollectives: !c.collectives})
+				m := randmod.Module(r, randmod.Options{Streams: 2, Nested: n%3 == 0 && c.trips < 100, Trips: c.trips, NoCollectives: !c.collectives, Transfers: n%2 == 1})
 				if m.Blocks.Len() == 1 {
 					continue
 				}
@@ -255,7 +255,7 @@ func TestTripsOnManyCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(200) {
-		m := randmod.Module(rand.New(rand.NewPCG(22, seed)), randmod.Options{Streams: 2, Blocks: true, Nested: true, Trips: 30})
+		m := randmod.Module(rand.New(rand.NewPCG(22, seed)), randmod.Options{Streams: 2, Blocks: true, Nested: true, Trips: 30, Transfers: seed%2 == 1})
 		var first *components.World
 		for _, jobs := range []int{1, 4} {
 			w := counted(t, m, mach, cost.Reference)

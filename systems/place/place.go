@@ -459,7 +459,7 @@ func (k *kernel) special(i uint32, ready pair) error {
 		}
 		issues = durs
 	case flags&components.FlagTrigger != 0 && k.rules.Rings:
-		start = k.ring(i).push(start, TransferIssue(k.m, &k.rules, i))
+		start = k.ring(i).push(start, func(t pair) pair { return k.dispatched(i, t) })
 	}
 	var next, end pair
 	for x := range start {

@@ -31,7 +31,7 @@ func TestEngineEqualsSlowSimulator(t *testing.T) {
 	for n := range modules {
 		r := rand.New(rand.NewPCG(7, uint64(n)))
 		c := cases[n%len(cases)]
-		m := randmod.Module(r, randmod.Options{Streams: c.streams, Nested: n%2 == 1})
+		m := randmod.Module(r, randmod.Options{Streams: c.streams, Nested: n%2 == 1, Transfers: n%3 == 1})
 		w := &components.World{Module: m, Machine: machines[c.machine], Config: components.Config{Model: c.model, Jobs: 1}, Events: components.NewEvents()}
 		if err := cost.Fill(context.Background(), w); err != nil {
 			t.Fatal(err)

@@ -15,9 +15,9 @@ type ring struct {
 	pushed int         // so far
 }
 
-// push enters a transfer triggered at start that keeps the queue busy for
-// issue ns, and returns when the trigger can start.
-func (r *ring) push(start pair, issue uint64) pair {
+// push enters a transfer whose trigger is ready at start, and returns when the
+// trigger can start. next tells the next dispatch of the transfer from that.
+func (r *ring) push(start pair, next func(pair) pair) pair {
 	if r.depth == 0 {
 		return start
 	}
@@ -27,9 +27,31 @@ func (r *ring) push(start pair, issue uint64) pair {
 			start[x] = max(start[x], r.flying[x][0])
 			r.flying[x] = r.flying[x][1:]
 		}
-		r.flying[x] = append(r.flying[x], start[x]+issue)
+	}
+	at := next(start)
+	for x := range start {
+		r.flying[x] = append(r.flying[x], at[x])
 	}
 	return start
+}
+
+// HasTransfer tells whether the transfer of trigger i is in the row behind it.
+func HasTransfer(m *components.Module, i uint32) bool {
+	f := m.Instr.Flags.Slice()
+	return int(i)+1 < len(f) && f[i+1]&components.FlagTransfer != 0
+}
+
+// dispatched is the next dispatch of the transfer of trigger i, which starts
+// at start: that of its own row, which nothing but its trigger and its lane
+// hold up, or of a transfer that has none.
+func (k *kernel) dispatched(i uint32, start pair) pair {
+	if !HasTransfer(k.m, i) {
+		d := TransferIssue(k.m, &k.rules, i)
+		return pair{start[0] + d, start[1] + d}
+	}
+	start = maxPair(start, k.free[k.m.Instr.Lane.At(int(i)+1)])
+	d := uint64(k.m.Instr.Issue.At(int(i) + 1))
+	return pair{start[0] + d, start[1] + d}
 }
 
 // ringOf returns the queue of trigger i as a key of its own and the depth of

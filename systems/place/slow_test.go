@@ -134,7 +134,11 @@ func (s *slow) place(i uint32) {
 				start = max(start, q[0])
 				s.queues[class] = q[1:]
 			}
-			s.queues[class] = append(s.queues[class], start+TransferIssue(s.m, &s.rules, i))
+			leaves := start + TransferIssue(s.m, &s.rules, i)
+			if HasTransfer(s.m, i) { // an event of the DMA timeline, placed next
+				leaves = max(start, s.dispatch(in.Lane.At(int(i)+1))) + uint64(in.Issue.At(int(i)+1))
+			}
+			s.queues[class] = append(s.queues[class], leaves)
 		}
 	}
 	e := slowEvent{start: start, dur: dur, next: start + next}

@@ -19,7 +19,7 @@ func TestStepperIsPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range proptest.Cases(20_000) {
-		m := randmod.Module(rand.New(rand.NewPCG(11, uint64(n))), randmod.Options{Streams: 4, Nested: true, NoCollectives: n%2 == 0})
+		m := randmod.Module(rand.New(rand.NewPCG(11, uint64(n))), randmod.Options{Streams: 4, Nested: true, NoCollectives: n%2 == 0, Transfers: n%3 == 0})
 		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1}, Events: components.NewEvents()}
 		if err := cost.Fill(context.Background(), w); err != nil {
 			t.Fatal(err)

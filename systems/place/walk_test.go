@@ -51,7 +51,7 @@ func TestAssemblyEqualsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rand.New(rand.NewPCG(3, seed))
-		m := randmod.Module(r, randmod.Options{Streams: 2, Most: 3 * blockRows, Blocks: true, Nested: true})
+		m := randmod.Module(r, randmod.Options{Streams: 2, Most: 3 * blockRows, Blocks: true, Nested: true, Transfers: seed%3 == 1})
 		w := &components.World{Module: m, Machine: mach, Config: components.Config{Model: cost.Reference, Jobs: 1}}
 		if err := cost.Fill(context.Background(), w); err != nil {
 			t.Fatal(err)

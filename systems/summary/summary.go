@@ -56,7 +56,7 @@ type Summary struct {
 // Make adds up a placed world.
 func Make(w *components.World) Summary {
 	m := w.Module
-	s := Summary{Instructions: m.Instr.Len(), LatencyA: w.Latency(components.RunA), LatencyB: w.Latency(components.RunB),
+	s := Summary{Instructions: m.NumInstructions(), LatencyA: w.Latency(components.RunA), LatencyB: w.Latency(components.RunB),
 		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
 	// Two passes over different columns, side by side where cores are free.
 	var counts [components.NumEdgeKinds]uint64
@@ -116,7 +116,7 @@ func (s *Summary) engines(w *components.World) {
 	}
 	measured := measuredBusy(m)
 	for l := range lanes {
-		if count[l] == 0 {
+		if count[l] == 0 && busy[l] == 0 {
 			continue
 		}
 		e := Engine{Name: m.LaneName(uint16(l)), Instructions: count[l], BusyNS: busy[l]}
@@ -237,7 +237,7 @@ func addBusy(w *components.World, lo, hi int, until, sum []uint64, count []int) 
 			dur = uint64(durs[i][components.RunA])
 		}
 		end := arrive[i][components.RunA]
-		if flags[i]&components.FlagTrigger != 0 { // its consumers wait for its start
+		if flags[i]&components.FlagTrigger != 0 { // an event arrives at its start
 			end += dur
 		}
 		// What of start to end lies behind until, without a branch: lanes whose
@@ -247,7 +247,9 @@ func addBusy(w *components.World, lo, hi int, until, sum []uint64, count []int) 
 		end = max(end&takesTime, until[l])
 		sum[l] += end - min(start, end)
 		until[l] = end
-		count[l]++
+		if flags[i]&components.FlagTransfer == 0 {
+			count[l]++
+		}
 	}
 }
 

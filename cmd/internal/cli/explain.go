@@ -90,7 +90,7 @@ latency, to the nanosecond.`,
 			r.Window = windowText(win)
 			if o.json {
 				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name,
-					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.Instr.Len(), Report: r, Notes: res.Notes()})
+					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions(), Report: r, Notes: res.Notes()})
 			}
 			switch {
 			case o.engine != "":

@@ -52,7 +52,7 @@ func (t *explainText) head(r *explain.Report) error {
 	w := t.x.World
 	m := w.Module
 	tw := t.table()
-	fmt.Fprintf(tw, "module\t%s (%s), %s, on %s, %s model\n", m.Name, m.Format, countOf(m.Instr.Len(), "instruction"), w.Machine.Name, w.Config.Model)
+	fmt.Fprintf(tw, "module\t%s (%s), %s, on %s, %s model\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), w.Machine.Name, w.Config.Model)
 	line := nanos(r.SpanNS)
 	if r.Window != "" {
 		line += ", from " + r.Window

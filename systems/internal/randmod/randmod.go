@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"perfsim/components"
+	"perfsim/systems/transfer"
 )
 
 // Options say what a module may have.
@@ -24,6 +25,8 @@ type Options struct {
 	// NoCollectives leaves collectives out: what shares bandwidth depends on
 	// the time at which it runs.
 	NoCollectives bool
+	// Transfers gives the transfers of triggers rows of their own.
+	Transfers bool
 }
 
 // kinds are the instructions that a module draws from.
@@ -63,6 +66,12 @@ func Module(r *rand.Rand, o Options) *components.Module {
 	m.Functions.EndBlock.Set(f, uint32(m.Blocks.Len()))
 	if err := m.Link(&edges); err != nil {
 		panic(err)
+	}
+	if o.Transfers {
+		var err error
+		if m, err = transfer.Expand(m); err != nil {
+			panic(err)
+		}
 	}
 	if err := m.Check(); err != nil {
 		panic(err)
