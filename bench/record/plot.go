@@ -2,9 +2,10 @@ package record
 
 import (
 	"fmt"
-	"html"
 	"strconv"
 	"strings"
+
+	"perfsim/io/svg"
 )
 
 // SVG draws one metric of the columns as bars, without scripts or outside
@@ -19,7 +20,7 @@ func (c *Comparison) SVG(metric string) []byte {
 	h := top + len(c.Columns)*(bar+gap) + 12
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", left+width+120, h, left+width+120, h)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="16" y="26" font-size="15">%s</text>`+"\n", html.EscapeString(metric))
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="16" y="26" font-size="15">%s</text>`+"\n", svg.Escape(metric))
 	for i := range c.Columns {
 		x, ok := c.Columns[i].Rec.Number(metric)
 		y := top + i*(bar+gap)
@@ -40,7 +41,7 @@ func (c *Comparison) SVG(metric string) []byte {
 			title = string(r[:35]) + "…"
 		}
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
-			left-8, y+16, html.EscapeString(title), left, y, w, bar, fill, left+w+6, y+16, label)
+			left-8, y+16, svg.Escape(title), left, y, w, bar, fill, left+w+6, y+16, label)
 	}
 	b.WriteString("</svg>\n")
 	return []byte(b.String())

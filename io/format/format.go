@@ -85,3 +85,12 @@ func Reserve(ctx context.Context, bytes uint64, work string) error {
 	}
 	return nil
 }
+
+// Raw returns the writer below one that changes text for a terminal, and
+// other writers as they are: formats write their bytes to it.
+func Raw(w io.Writer) io.Writer {
+	if t, ok := w.(interface{ Raw() io.Writer }); ok {
+		return t.Raw()
+	}
+	return w
+}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -41,9 +41,9 @@ func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
 	var raw io.Reader
 	if path == "-" {
 		s.Name = "standard input"
-		raw = stdin
+		raw = untilDone(ctx, stdin)
 	} else {
-		f, err := os.Open(path)
+		f, err := openUntilDone(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -57,15 +57,17 @@ func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
 		}
 		if st.Mode().IsRegular() {
 			s.Size = st.Size()
+			raw = f
+		} else {
+			raw = untilDone(ctx, f)
 		}
 		s.close = append(s.close, f.Close)
-		raw = f
 	}
 	if err := s.unwrap(&counter{raw, s}); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("%s: %w", s.Name, err)
+		return nil, named(s.Name, err)
 	}
-	if s.Packed == "" && path != "-" {
+	if s.Packed == "" && path != "-" && s.Size >= 0 {
 		s.Path = path
 	}
 	return s, nil
@@ -116,9 +118,17 @@ func (s *Source) Read(p []byte) (int, error) {
 	n, err := s.in.Read(p)
 	s.left -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%s: %w", s.Name, err)
+		err = named(s.Name, err)
 	}
 	return n, err
+}
+
+// named puts the name of an input before an error that does not have it.
+func named(name string, err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && pe.Path == name {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // ReadAll returns the whole unwrapped input, failing where it is longer than

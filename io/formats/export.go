@@ -53,7 +53,7 @@ func FindExporter(path, name string) (format.Exporter, error) {
 // stdout, and returns the bytes written. The file appears when it is whole.
 func Export(ctx context.Context, path string, stdout io.Writer, e format.Exporter, m *components.Module, opt format.Options) (int64, error) {
 	if path == "-" {
-		return export(ctx, path, stdout, e, m, opt)
+		return export(ctx, path, format.Raw(stdout), e, m, opt)
 	}
 	f, err := atomicfile.Create(path)
 	if err != nil {

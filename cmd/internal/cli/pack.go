@@ -16,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"perfsim/io/format"
 	"perfsim/io/neuron/pttf"
 )
 
@@ -115,7 +116,7 @@ func pack(ctx context.Context, dir, out string, stdout io.Writer, opt pttf.Optio
 	if err != nil {
 		return packReport{}, err
 	}
-	w := bufio.NewWriterSize(stdout, 1<<20)
+	w := bufio.NewWriterSize(format.Raw(stdout), 1<<20)
 	if err := pttf.WriteTo(ctx, w, files, opt); err != nil {
 		return packReport{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"perfsim/io/format"
 )
 
 // progress shows one bar at a time on a terminal, and nothing elsewhere.
@@ -21,7 +23,7 @@ type progress struct {
 
 // newProgress returns a display on stderr; quiet turns it off.
 func newProgress(stderr io.Writer, quiet bool) *progress {
-	f, ok := stderr.(*os.File)
+	f, ok := format.Raw(stderr).(*os.File)
 	if quiet || !ok || !term.IsTerminal(int(f.Fd())) {
 		return &progress{}
 	}

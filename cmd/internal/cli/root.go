@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"perfsim/cmd/internal/terminal"
 )
 
 // Exit statuses.
@@ -32,29 +32,38 @@ func (e usageError) Unwrap() error { return e.error }
 // usagef makes a usage error.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Main runs one command line and returns the exit status.
+// Main runs one command line and returns the exit status. Text for people
+// goes through the escapes of package terminal.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	out, diag := terminal.NewWriter(stdout), terminal.NewWriter(stderr)
+	ctx, stop := untilSignal(context.Background(), func() {
+		fmt.Fprintln(stderr, "perfsim: interrupted; a hidden folder or file left beside an output is removed by the next run that writes there")
+		os.Exit(exitBreak)
+	})
 	defer stop()
 	root := newRoot(args)
 	endWatch := addMemoryLimit(root)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(out)
+	root.SetErr(diag)
 	err := errors.Join(endWatch(root.ExecuteContext(ctx)), reportPeak())
+	if werr := out.Flush(); err == nil && werr != nil {
+		err = fmt.Errorf("standard output: %w", werr)
+	}
+	diag.Flush() // an error of standard error has nowhere to go
 	var usage usageError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "perfsim: interrupted; nothing half-written was left")
 		return exitBreak
 	case errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(stderr, "perfsim: %v\n", err)
+		fmt.Fprintf(stderr, "perfsim: %s\n", terminal.Message(err))
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "perfsim: %v\n", err)
+	fmt.Fprintf(stderr, "perfsim: %s\n", terminal.Message(err))
 	return exitError
 }
 
