@@ -11,7 +11,7 @@ import (
 func TestEscape(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"plain µ 漢字 🙂\tx\n", "plain µ 漢字 🙂\tx\n"},
-		{"a\r\nb", `a\u000d`+"\nb"},
+		{"a\r\nb", `a\u000d` + "\nb"},
 		{"a\rb", `a\u000db`},
 		{"\x1b[31m\x1b]0;t\a", `\u001b[31m\u001b]0;t\u0007`},
 		{"\x00\x7f\u009b2J", `\u0000\u007f\u009b2J`},
