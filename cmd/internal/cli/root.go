@@ -97,6 +97,7 @@ func commands() []command {
 		{"netlist", newNetlistCommand},
 		{"dprint", newDprintCommand},
 		{"bench", newBenchCommand},
+		{"man", newManCommand},
 	}
 }
 

@@ -1,17 +1,14 @@
 package birjson
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"perfsim/components"
+	"perfsim/ecs/golden"
 )
-
-var update = flag.Bool("update", false, "write the example modules anew")
 
 // kernel writes a small module and works out its dependencies: for a read the
 // last writers of the tile, for a write also the readers since.
@@ -389,20 +386,8 @@ func TestExamples(t *testing.T) {
 		"loop":         {loop, shape{1 + 2 + 3, 3, 4, 3}},
 		"collective":   {collective, shape{14, 1, 1, 5}},
 	} {
-		path := filepath.Join("..", "..", "..", "examples", name+".bir.json")
 		text := x.text()
-		if *update {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != text {
-			t.Errorf("%s is not what this test makes; -update writes it", path)
-		}
+		golden.Check(t, filepath.Join("..", "..", "..", "examples", name+".bir.json"), []byte(text))
 		m, err := readText(t, text, 1)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

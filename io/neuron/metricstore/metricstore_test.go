@@ -2,7 +2,6 @@ package metricstore
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -14,10 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"perfsim/ecs/golden"
 	"perfsim/ecs/proptest"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestTypes pins the documented numbers and names, and that exactly the
 // eighteen whose names are not public are marked as ours.
@@ -425,19 +423,7 @@ func TestGolden(t *testing.T) {
 	}
 	s.Add(PostSchedEstLatency, "sg0001", Uint64(123456), Custom)
 	for l, name := range map[Layout]string{Flat: "flat.json", Nested: "nested.json", Lossless: "lossless.json"} {
-		path, got := filepath.Join("testdata", name), text(t, s, l)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("%s: %s", path, d)
-		}
+		golden.Check(t, filepath.Join("testdata", name), []byte(text(t, s, l)))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -22,10 +21,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perfsim/components"
+	"perfsim/ecs/golden"
 	"perfsim/io/internal/tarball"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 var ctx = context.Background()
 
@@ -213,15 +211,7 @@ func TestRoundTrip(t *testing.T) {
 // touches.
 func TestGolden(t *testing.T) {
 	got := read(t, create(t, 1, sample()[:2]))
-	path := filepath.Join("testdata", "small_v1.neff")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := read(t, path); !bytes.Equal(got, want) {
-		t.Errorf("%s differs from what is written now", path)
-	}
+	golden.Check(t, filepath.Join("testdata", "small_v1.neff"), got)
 }
 
 func payload(t testing.TB, b []byte) []byte {

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,9 +19,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "rewrite golden files")
+	"perfsim/ecs/golden"
+)
 
 var ctx = context.Background()
 
@@ -185,19 +184,7 @@ func gunzip(t testing.TB, data []byte) []byte {
 // bytes between versions and the archive may not.
 func TestGolden(t *testing.T) {
 	got := gunzip(t, pack(t, twoTraces(t), Options{}))
-	path := filepath.Join("testdata", "two_traces.tar")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; members in: %q %q", path, got[:20], got[1024:1044])
-	}
+	golden.Check(t, filepath.Join("testdata", "two_traces.tar"), got)
 	// Plain ustar members: what Perfetto opens.
 	for off := 0; off < len(got)-1024; off += 1024 {
 		if got[off+156] != '0' || string(got[off+257:off+265]) != "ustar\x0000" {

@@ -4,18 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"perfsim/components"
+	"perfsim/ecs/golden"
 	"perfsim/io/format"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // sample is a small placed world by hand: a DMA of 1656 ns that feeds a DVE
 // instruction of 585 ns, a matmul that writes PSUM bank 1 and two
@@ -103,19 +100,7 @@ func TestGolden(t *testing.T) {
 		graph bool
 	}{{"run_a.json", components.RunA, false}, {"run_b_graph.json", components.RunB, true}} {
 		got := write(t, sample(), c.run, c.graph)
-		file := filepath.Join("testdata", c.file)
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s differs:\n%s", c.file, got)
-		}
+		golden.Check(t, filepath.Join("testdata", c.file), got)
 	}
 }
 
