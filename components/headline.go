@@ -7,13 +7,14 @@ const (
 	NoteAllDevices  = "all-devices"         // a module that is not partitioned, simulated whole
 	NotePartitioned = "partitioned"         // one device's share of a module that was not partitioned
 	NoteNoDurations = "no-durations"        // nothing in the input says how long work takes
+	NoteScaled      = "scaled-constants"    // the machine's constants are another's, scaled
 	NoteInferred    = "inferred-records"    // lost records of a measured profile were inferred
 )
 
 // Headline reports whether the note is printed beside the latency.
 func (n Note) Headline() bool {
 	switch n.Code {
-	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteInferred:
+	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred:
 		return true
 	}
 	return false

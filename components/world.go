@@ -16,6 +16,9 @@ type World struct {
 	// Placement counts the placements made, so that what was derived from an
 	// earlier one can be told from what is current.
 	Placement int
+	// Range is what the start of the PE clock's windows, which a program does not
+	// determine, leaves open of the latency of run A, in ns; nil where nothing.
+	Range *LatencyRange
 	// Why has, by run, what held every instruction, where Config.Why asked for
 	// it and the model tells by itself; else nil.
 	Why [2]*Attribution
@@ -23,6 +26,30 @@ type World struct {
 	// Indexes over the rows, built by the index system: engine and opcode to
 	// instructions, edge class to edges.
 	ByLane, ByOpcode, ByClass *ecs.Index
+}
+
+// LatencyRange is the lowest and the highest latency over the starts of the
+// PE clock's windows that were tried, in ns. The latency printed is the central
+// one.
+type LatencyRange struct {
+	Low  uint64 `json:"low_ns"`
+	High uint64 `json:"high_ns"`
+}
+
+// Launch is the time in ns that the runtime takes around a kernel launched
+// alone, and whether the figure is known and the module is a kernel without
+// the runtime's own instructions. Device latency is Launch plus the latency.
+func (w *World) Launch() (uint64, bool) {
+	v, ok := w.Machine.Calibrated.Constant("launch_ns")
+	if !ok || w.Config.Model != Calibrated {
+		return 0, false
+	}
+	for _, pc := range w.Module.Instr.CompilerPC.Slice() {
+		if pc == 0 {
+			return 0, false
+		}
+	}
+	return uint64(v + 0.5), true
 }
 
 // Config is what a person may choose about a simulation.

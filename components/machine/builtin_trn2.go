@@ -331,6 +331,7 @@ func trn2() *Machine {
 			"governor.slow_rate":                            {Value: 0.5008, Samples: 118, Mark: "FITTED"},
 			"governor.threshold":                            {Value: 0.375, Samples: 43, Spread: 0.0117, Mark: "FITTED"},
 			"governor.window_ns":                            {Value: 3413, Samples: 13, Mark: "FITTED"},
+			"launch_ns":                                     {Value: 9403.4, Mark: "LAW"},
 			"pe.burst_cycles":                               {Value: 114.4, Samples: 1, Mark: "FITTED"},
 			"pe.column_cycles_32bit":                        {Value: 2, Mark: "DOCUMENTED"},
 			"pe.fill_cycles":                                {Value: 103.5235, Samples: 118, Mark: "FITTED"},

@@ -331,6 +331,7 @@ func trn3() *Machine {
 			"governor.slow_rate":                            {Value: 0.5008, Mark: "SCALED"},
 			"governor.threshold":                            {Value: 0.375, Mark: "SCALED"},
 			"governor.window_ns":                            {Value: 3413, Mark: "SCALED"},
+			"launch_ns":                                     {Value: 9403.4, Mark: "SCALED"},
 			"pe.burst_cycles":                               {Value: 114.4, Mark: "SCALED"},
 			"pe.column_cycles_32bit":                        {Value: 2, Mark: "DOCUMENTED"},
 			"pe.fill_cycles":                                {Value: 103.5235, Mark: "SCALED"},

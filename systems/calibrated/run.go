@@ -105,6 +105,10 @@ func Run(ctx context.Context, w *components.World) error {
 		}
 	}
 	p.notes(spreads, freed)
+	w.Range = p.latencyRange(w, top, spreads)
+	if from := w.Machine.Calibrated.Scaled; from != "" {
+		m.Note(components.NoteScaled, fmt.Sprintf("the constants of %s are scaled %s; no profile of %s was measured", w.Machine.Name, from, w.Machine.Name), 1)
+	}
 	p.noteUsual(w.Machine.Name)
 	return nil
 }
@@ -127,6 +131,20 @@ func (p *program) noteUsual(machine string) {
 		p.m.Note("default-cost", fmt.Sprintf("opcode %s has no cost of its own on the %s of %s; what operations usually take there is used",
 			p.m.OpcodeName(k.op), k.e, machine), rows[k])
 	}
+}
+
+// latencyRange adds the spreads of the top blocks up.
+func (p *program) latencyRange(w *components.World, top []int, spreads []Spread) *components.LatencyRange {
+	r := components.LatencyRange{Low: w.Latency(components.RunA), High: w.Latency(components.RunA)}
+	for n, b := range top {
+		runs := float64(p.m.Functions.Runs.At(int(p.m.Blocks.Function.At(b))))
+		r.Low -= min(r.Low, whole(runs*(spreads[n].Used-spreads[n].Low)))
+		r.High = max(r.High, r.High+whole(runs*(spreads[n].High-spreads[n].Used)))
+	}
+	if r.Low == r.High {
+		return nil
+	}
+	return &r
 }
 
 // Spread is what the unknown phase of the governor leaves open.

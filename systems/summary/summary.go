@@ -47,10 +47,16 @@ type Summary struct {
 	Placed       map[string]uint64 `json:"edges_honoured"` // by kind, after merging, as the placement honours them
 	LatencyA     uint64            `json:"latency_ns"`
 	LatencyB     uint64            `json:"latency_no_antideps_ns"`
-	AntiCost     uint64            `json:"antidep_cost_ns"`
-	Measured     *uint64           `json:"measured_ns"`
-	Engines      []Engine          `json:"engines"`
-	Blocks       []Block           `json:"blocks"`
+	// Range is what the phase of the PE clock leaves open of the latency.
+	Range *components.LatencyRange `json:"latency_range,omitempty"`
+	// Launch is the runtime's time around a kernel launched alone, Device that
+	// and the latency; both are absent where they are not known.
+	Launch   *uint64  `json:"launch_ns"`
+	Device   *uint64  `json:"device_latency_ns"`
+	AntiCost uint64   `json:"antidep_cost_ns"`
+	Measured *uint64  `json:"measured_ns"`
+	Engines  []Engine `json:"engines"`
+	Blocks   []Block  `json:"blocks"`
 }
 
 // Make adds up a placed world.
@@ -71,6 +77,11 @@ func Make(w *components.World) Summary {
 	}
 	if m.Edges.Declared[components.Invalid] > 0 {
 		s.Edges[components.Invalid.String()] = m.Edges.Declared[components.Invalid]
+	}
+	s.Range = w.Range
+	if launch, ok := w.Launch(); ok {
+		device := addSat(s.LatencyA, launch)
+		s.Launch, s.Device = &launch, &device
 	}
 	s.AntiCost = s.LatencyA - min(s.LatencyA, s.LatencyB)
 	if span, ok := m.MeasuredSpan(); ok {

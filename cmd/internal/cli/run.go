@@ -127,6 +127,14 @@ func bar(share float64) string {
 	return strings.Repeat("█", n) + strings.Repeat("·", width-n)
 }
 
+// rangeText is what the PE clock's phase leaves open of a latency.
+func rangeText(r *components.LatencyRange) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s to %s over clock phases)", nanos(r.Low), nanos(r.High))
+}
+
 // mostBlocks bounds the rows printed for people; --json has them all.
 const mostBlocks = 12
 
@@ -169,7 +177,10 @@ func (r runReport) print(out io.Writer) error {
 		fmt.Fprintf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
 		return tw.Flush()
 	}
-	fmt.Fprintf(tw, "latency\t%s\n", nanos(r.LatencyA))
+	fmt.Fprintf(tw, "latency\t%s%s\n", nanos(r.LatencyA), rangeText(r.Range))
+	if r.Device != nil {
+		fmt.Fprintf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
+	}
 	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
 		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))

@@ -381,6 +381,8 @@ func (w *worker) markers(in *instr, f *fields) components.Flags {
 		flags |= components.FlagSWDGE
 	case "HWDGE":
 		flags |= components.FlagHWDGE
+	case "None":
+		flags |= components.FlagStaticDMA
 	default:
 		w.rest("dge_type", f.dge)
 	}

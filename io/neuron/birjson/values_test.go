@@ -118,6 +118,7 @@ func TestLanes(t *testing.T) {
 		flags components.Flags
 	}{
 		`"opcode":"DMACopy","engine":"SP"`:                                                   {components.LaneDMA, 0},
+		`"opcode":"Load","engine":"Activation","dge_type":"None"`:                            {components.LaneDMA, components.FlagStaticDMA},
 		`"opcode":"Load","engine":"Activation","dge_type":"SWDGE"`:                           {components.LaneDMA, components.FlagSWDGE},
 		`"opcode":"DMATrigger","engine":"SP","dge_type":"HWDGE"`:                             {components.LaneSP, components.FlagTrigger | components.FlagHWDGE},
 		`"opcode":"Collective","engine":"Pool"`:                                              {components.LaneCC0, 0},

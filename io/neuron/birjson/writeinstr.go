@@ -68,11 +68,13 @@ func (e *encoder) instruction(i components.InstrID) uint32 {
 	}
 	e.debug(&w, row)
 	e.dependencies(&w, i, others)
-	switch flags & (components.FlagHWDGE | components.FlagSWDGE) {
+	switch flags & (components.FlagHWDGE | components.FlagSWDGE | components.FlagStaticDMA) {
 	case components.FlagHWDGE:
 		w.marker("dge_type", `"HWDGE"`, components.FlagHWDGE, &seen.flags)
 	case components.FlagSWDGE:
 		w.marker("dge_type", `"SWDGE"`, components.FlagSWDGE, &seen.flags)
+	case components.FlagStaticDMA:
+		w.marker("dge_type", `"None"`, components.FlagStaticDMA, &seen.flags)
 	}
 	if engine != components.Unassigned {
 		w.key("engine")
