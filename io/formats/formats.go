@@ -33,6 +33,7 @@ func Importers() []format.Importer {
 		kineto.Importer,
 		chakra.Importer,
 		goal.Importer,
+		goal.BinaryImporter,
 		hlo.TextImporter,
 		hlo.ProtoImporter,
 		stablehlo.Importer,

@@ -102,7 +102,7 @@ func TestBad(t *testing.T) {
 		"":                      "x:1:1: the text ends where 'num_ranks' should be",
 		"num_ranks x":           `x:1:11: num_ranks: "x" is not a whole number`,
 		"num_ranks 0":           "x:1:11: num_ranks: 0 is not between 1 and",
-		"num_ranks 1":           "x:1:1: the schedule has no operations",
+		"num_ranks 1":           "x: the schedule has no operations",
 		"num_ranks 1 rank 1 {":  "x:1:18: rank: 1 is not between 0 and 0",
 		"num_ranks 1\nrank 0 {": "x:2:9: the text ends where '}' should be",
 		"num_ranks 1 rank 0 { calc 1 } rank 0 { }":                                "x:1:36: rank 0 was at 1:18 already",

@@ -14,7 +14,7 @@ import (
 // others depend on that.
 func (s *schedule) module() (*components.Module, error) {
 	if len(s.b.Rows) == 0 {
-		return nil, errors.New("1:1: the schedule has no operations")
+		return nil, errors.New(" the schedule has no operations")
 	}
 	posts, starts := s.posts()
 	s.match(posts)
@@ -239,5 +239,9 @@ func (s *schedule) cycleError(rowOf []uint32, c *timeline.CycleError) error {
 		}
 		parts = append(parts, fmt.Sprintf("rank %d %s", s.rankOf(op), s.place(op)))
 	}
-	return fmt.Errorf("%s: operations wait for one another in a cycle: %s", s.place(first), strings.Join(append(parts, parts[0]), " <- "))
+	at := s.place(first)
+	if s.at == nil {
+		at = fmt.Sprintf(" %s of rank %d", at, s.rankOf(first))
+	}
+	return fmt.Errorf("%s: operations wait for one another in a cycle: %s", at, strings.Join(append(parts, parts[0]), " <- "))
 }
