@@ -58,6 +58,10 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	if g.Entry == components.NoComp {
 		return nil, errors.New("the graph has no entry computation")
 	}
+	g, notes, err := prepare(g, &opt)
+	if err != nil {
+		return nil, err
+	}
 	l := &lowerer{ctx: ctx, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
 		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}, streamOf: map[string]uint16{}}
 	if err := l.checkTrips(); err != nil {
@@ -83,6 +87,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	if err := l.functions(); err != nil {
 		return nil, err
 	}
+	m.Notes = append(m.Notes, notes...)
 	l.rep.Coarse = l.e.acc.coarse
 	l.account()
 	l.notes()

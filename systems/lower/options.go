@@ -17,6 +17,9 @@ type Options struct {
 	DefaultTrip int64
 	// Trips are trip counts by the name of the while or of its body.
 	Trips map[string]int64
+	// Dims are the sizes of dimensions that the graph leaves open, by NAME.I
+	// (dimension I of parameter NAME), by NAME where one is open, or AnyDim.
+	Dims map[string]int64
 	// MaxInstructions bounds the module; the compiler's own ceiling is 25
 	// million.
 	MaxInstructions int
@@ -61,6 +64,11 @@ func (o *Options) check() error {
 		return fmt.Errorf("inline is %d, not at least 0", o.Inline)
 	case o.Unroll < 1:
 		return fmt.Errorf("unroll is %d, not at least 1", o.Unroll)
+	}
+	for name, n := range o.Dims {
+		if n < 0 {
+			return fmt.Errorf("the size %d of dimension %s is negative", n, name)
+		}
 	}
 	for name, n := range o.Trips {
 		if n < 0 {

@@ -28,7 +28,7 @@ type inputFlags struct {
 	// settings are what changes a prediction; the flags of addPrediction set
 	// them.
 	settings           systems.Settings
-	trips              []string
+	trips, dims        []string
 	noCompress, noFuse bool
 	graphFlags         []string // names of the flags that are about graphs
 	kernelFlags        []string // names of the flags that are about kernels
@@ -80,6 +80,7 @@ func (f *inputFlags) addPrediction(c *cobra.Command) {
 	d := &s.Graph
 	fl.IntVar(&d.Buffers, "buffers", d.Buffers, "graphs: tiles of a streamed value that are on chip at once; 2 is double buffering")
 	fl.StringArrayVar(&f.trips, "trip-count", nil, "graphs: NAME=N, trip count of the while (or while body) called NAME; may be repeated")
+	fl.StringArrayVar(&f.dims, "dim", nil, "graphs: NAME.I=N, size of dimension I of parameter NAME where the module leaves it open ('?'); '?=N' for all; may be repeated")
 	fl.Int64Var(&d.DefaultTrip, "default-trip-count", d.DefaultTrip, "graphs: trip count of whiles for which neither the input nor --trip-count has one")
 	fl.IntVar(&d.MaxInstructions, "max-instructions", d.MaxInstructions, "graphs: most engine instructions a module may have")
 	fl.IntVar(&d.Unroll, "unroll", d.Unroll, "graphs: tile loops of up to N iterations are written out")
@@ -151,14 +152,12 @@ func (f *inputFlags) check() error {
 	}
 	g := &f.settings.Graph
 	g.Compress, g.Group = !f.noCompress, !f.noFuse
-	g.Trips = map[string]int64{}
-	for _, t := range f.trips {
-		name, text, ok := strings.Cut(t, "=")
-		n, err := strconv.ParseInt(text, 10, 64)
-		if !ok || name == "" || err != nil || n < 0 {
-			return usagef("--trip-count %q is not NAME=N with N at least 0", t)
-		}
-		g.Trips[name] = n
+	var err error
+	if g.Trips, err = namedNumbers("trip-count", f.trips); err != nil {
+		return err
+	}
+	if g.Dims, err = namedNumbers("dim", f.dims); err != nil {
+		return err
 	}
 	switch {
 	case g.Buffers < 1 || g.Buffers > lower.MostBuffers:
@@ -173,6 +172,20 @@ func (f *inputFlags) check() error {
 		return usagef("--inline %d is not at least 0", g.Inline)
 	}
 	return nil
+}
+
+// namedNumbers reads the values NAME=N of a flag.
+func namedNumbers(flag string, list []string) (map[string]int64, error) {
+	out := map[string]int64{}
+	for _, t := range list {
+		name, text, ok := strings.Cut(t, "=")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if !ok || name == "" || err != nil || n < 0 {
+			return nil, usagef("--%s %q is not NAME=N with N at least 0", flag, t)
+		}
+		out[name] = n
+	}
+	return out, nil
 }
 
 // reading returns where the module at path comes from.

@@ -108,6 +108,9 @@ func (e *emitter) op(n *node) bool {
 	e.place(op, n)
 	if !known {
 		g.SetAttrStr(op, components.AttrOpcode, n.name)
+		if n.op() == "dynamic_broadcast_in_dim" && !e.setInts(n, op, components.AttrDimensions, "broadcast_dimensions", "dims") {
+			return false
+		}
 	}
 	for i, c := range n.comps {
 		role := components.RoleToApply

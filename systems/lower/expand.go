@@ -1,0 +1,403 @@
+package lower
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perfsim/components"
+)
+
+// This file replaces the custom-calls whose meaning is public by the operators
+// that they stand for, before anything is laid out: they then fuse with their
+// neighbours and are counted like them. The attention kernels of the GPU stack
+// are in attention.go.
+
+// expansion says how a custom-call is replaced.
+type expansion func(x *expander, op components.OpID) (components.OpID, bool)
+
+// expansionOf returns the expansion of a custom-call target, nil for none.
+func expansionOf(target string) expansion {
+	if isAttention(target) {
+		return (*expander).attention
+	}
+	name, neuron := strings.CutPrefix(target, "AwsNeuron")
+	if strings.Contains(target, "BoundaryMarker") || neuron && strings.Contains(name, "Marker") {
+		return (*expander).marker
+	}
+	if !neuron {
+		return nil
+	}
+	switch name {
+	case "TransferWithStaticRing":
+		return (*expander).marker
+	case "Softmax":
+		return (*expander).softmaxCall
+	case "SoftmaxBackward":
+		return (*expander).softmaxBackward
+	case "RmsNorm":
+		return (*expander).rmsNorm
+	case "RmsNormBackward":
+		return (*expander).rmsNormBackward
+	}
+	base, backward := strings.CutSuffix(name, "Backward")
+	switch base {
+	case "Gelu", "GeluApprxTanh", "GeluApprxSigmoid", "Silu", "Erf", "Sigmoid", "Softplus", "Mish", "Swish", "Tanh", "Exp":
+		if backward {
+			return (*expander).activationBackward
+		}
+		return (*expander).activation
+	}
+	return nil
+}
+
+// expander rewrites a graph.
+type expander struct {
+	r    *components.Rewriter
+	g    *components.Graph // r.To
+	late []lateFunction
+	done []expanded
+}
+
+// expanded is a custom-call that was replaced, for the notes.
+type expanded struct{ target, as string }
+
+// lateFunction is a reduce whose scalar function is made at the end.
+type lateFunction struct {
+	op   components.OpID
+	kind components.OpKind
+	elem components.ElemType
+}
+
+// expand returns the graph with the known custom-calls replaced, and what was;
+// the graph itself where there are none.
+func expand(g *components.Graph) (*components.Graph, []expanded) {
+	known := func(op components.OpID) expansion {
+		if g.Ops.Kind[op] != components.OpCustomCall || len(g.Operands(op)) == 0 {
+			return nil
+		}
+		return expansionOf(g.AttrStr(op, components.AttrCustomCallTarget))
+	}
+	found := false
+	for op := range components.OpID(g.NumOps()) {
+		if known(op) != nil {
+			found = true
+			break
+		}
+	}
+	if !found {
+		return g, nil
+	}
+	r := components.NewRewriter(g)
+	x := &expander{r: r, g: r.To}
+	for c := range components.CompID(g.NumComps()) {
+		r.Begin(c)
+		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
+			if how := known(op); how != nil {
+				if to, ok := how(x, op); ok {
+					r.Put(op, to)
+					continue
+				}
+			}
+			r.Copy(op)
+		}
+		r.End(c)
+	}
+	x.functions()
+	return r.To, x.done
+}
+
+// functions adds the scalar functions of the reduces.
+func (x *expander) functions() {
+	type key struct {
+		kind components.OpKind
+		elem components.ElemType
+	}
+	made := map[key]components.CompID{}
+	for _, l := range x.late {
+		k := key{l.kind, l.elem}
+		c, ok := made[k]
+		if !ok {
+			s := x.g.Array(l.elem)
+			c = x.g.BeginComputation("expanded_" + l.kind.String() + "_" + l.elem.String())
+			a, b := x.g.AddParameter("x", s, 0), x.g.AddParameter("y", s, 1)
+			x.g.AddOp(l.kind, "", s, a, b)
+			x.g.EndComputation(components.NoOp)
+			made[k] = c
+		}
+		x.g.SetCall(l.op, 0, c)
+	}
+}
+
+// arg returns operand i of a custom-call as an operator of the new graph.
+func (x *expander) arg(op components.OpID, i int) components.OpID {
+	o := x.r.Operands(op)[i]
+	at := o.Op
+	for _, k := range x.g.Path(o.Path) {
+		at = x.g.AddTupleElement("", at, int(k))
+		x.r.Place(at, op)
+	}
+	return at
+}
+
+// add appends an operator with the metadata of the custom-call.
+func (x *expander) add(from components.OpID, kind components.OpKind, shape components.ShapeID, args ...components.OpID) components.OpID {
+	op := x.g.AddOp(kind, "", shape, args...)
+	x.r.Place(op, from)
+	return op
+}
+
+// named is add for the operator that gives the custom-call's value.
+func (x *expander) named(from components.OpID, kind components.OpKind, args ...components.OpID) components.OpID {
+	op := x.g.AddOp(kind, x.r.From.OpText(from), x.r.From.Ops.Shape[from], args...)
+	x.r.Place(op, from)
+	return op
+}
+
+func (x *expander) note(op components.OpID, as string) {
+	x.done = append(x.done, expanded{x.r.From.AttrStr(op, components.AttrCustomCallTarget), as})
+}
+
+// array returns the array shape with the element type of s and other
+// dimensions.
+func (x *expander) array(s components.ShapeID, dims []int64) components.ShapeID {
+	return x.g.Array(x.g.Shapes.Elem(s), dims...)
+}
+
+// reduce reduces dimension dim of a with kind, from the value zero.
+func (x *expander) reduce(from components.OpID, kind components.OpKind, a components.OpID, dims ...int64) components.OpID {
+	s := x.g.Ops.Shape[a]
+	var left []int64
+	for i, n := range x.g.Shapes.Dims(s) {
+		if !slices.Contains(dims, int64(i)) {
+			left = append(left, n)
+		}
+	}
+	zero := x.add(from, components.OpConstant, x.array(s, nil))
+	x.g.SetFloat(zero, 0)
+	op := x.add(from, components.OpReduce, x.array(s, left), a, zero)
+	x.g.SetInts(op, components.AttrDimensions, dims...)
+	x.late = append(x.late, lateFunction{op, kind, x.g.Shapes.Elem(s)})
+	x.g.AddCall(op, components.RoleToApply, components.NoComp)
+	return op
+}
+
+// spread broadcasts a to the shape, over the dimensions that it does not have.
+func (x *expander) spread(from components.OpID, a components.OpID, shape components.ShapeID, over ...int64) components.OpID {
+	var dims []int64
+	for i := range x.g.Shapes.Rank(shape) {
+		if !slices.Contains(over, int64(i)) {
+			dims = append(dims, int64(i))
+		}
+	}
+	op := x.add(from, components.OpBroadcast, x.array(x.g.Ops.Shape[a], x.g.Shapes.Dims(shape)), a)
+	x.g.SetInts(op, components.AttrDimensions, dims...)
+	return op
+}
+
+// marker hands its operands on: it tells the compiler something about them.
+func (x *expander) marker(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	args := g.Operands(op)
+	switch s := g.Ops.Shape[op]; {
+	case len(args) == 1 && g.Shapes.Bytes(g.OperandShape(args[0])) == g.Shapes.Bytes(s):
+		return x.named(op, components.OpOptBarrier, x.arg(op, 0)), true
+	case g.Shapes.IsTuple(s) && len(g.Shapes.Tuple(s)) == len(args):
+		list := make([]components.OpID, len(args))
+		for i := range args {
+			list[i] = x.arg(op, i)
+		}
+		return x.named(op, components.OpTuple, list...), true
+	}
+	return 0, false
+}
+
+// same reports whether the first n operands have the dimensions of the result.
+func (x *expander) same(op components.OpID, n int) bool {
+	g := x.r.From
+	args := g.Operands(op)
+	if len(args) < n || g.Shapes.IsTuple(g.Ops.Shape[op]) {
+		return false
+	}
+	for _, a := range args[:n] {
+		if !g.Shapes.SameDims(g.OperandShape(a), g.Ops.Shape[op]) {
+			return false
+		}
+	}
+	return true
+}
+
+// activation is one activation function.
+func (x *expander) activation(op components.OpID) (components.OpID, bool) {
+	if !x.same(op, 1) {
+		return 0, false
+	}
+	x.note(op, "one activation function")
+	return x.named(op, components.OpTanh, x.arg(op, 0)), true
+}
+
+// activationBackward is the derivative of an activation function, one function
+// itself, times the gradient.
+func (x *expander) activationBackward(op components.OpID) (components.OpID, bool) {
+	if !x.same(op, 2) {
+		return 0, false
+	}
+	x.note(op, "one activation function and a product")
+	d := x.add(op, components.OpTanh, x.r.From.Ops.Shape[op], x.arg(op, 1))
+	return x.named(op, components.OpMultiply, x.arg(op, 0), d), true
+}
+
+// dimension returns the dimension that the configuration of a custom-call
+// names, the last one where it names none.
+func (x *expander) dimension(op components.OpID) int64 {
+	g := x.r.From
+	rank := int64(g.Shapes.Rank(g.OperandShape(g.Operands(op)[0])))
+	d, err := strconv.ParseInt(strings.Trim(g.AttrStr(op, components.AttrBackendConfig), `"' `), 10, 32)
+	if err != nil || d < -rank || d >= rank {
+		return rank - 1
+	}
+	if d < 0 {
+		d += rank
+	}
+	return d
+}
+
+func (x *expander) softmaxCall(op components.OpID) (components.OpID, bool) {
+	if !x.same(op, 1) || x.r.From.Shapes.Rank(x.r.From.Ops.Shape[op]) == 0 {
+		return 0, false
+	}
+	x.note(op, "softmax")
+	e, sum := x.exponents(op, x.arg(op, 0), x.dimension(op))
+	return x.named(op, components.OpDivide, e, sum), true
+}
+
+// exponents returns exp(a - max a) and its sum, spread over dimension dim.
+func (x *expander) exponents(op, a components.OpID, dim int64) (e, sum components.OpID) {
+	s := x.g.Ops.Shape[a]
+	most := x.spread(op, x.reduce(op, components.OpMaximum, a, dim), s, dim)
+	e = x.add(op, components.OpExp, s, x.add(op, components.OpSubtract, s, a, most))
+	return e, x.spread(op, x.reduce(op, components.OpAdd, e, dim), s, dim)
+}
+
+// softmaxBackward is (grad - sum(grad·y))·y.
+func (x *expander) softmaxBackward(op components.OpID) (components.OpID, bool) {
+	if !x.same(op, 2) || x.r.From.Shapes.Rank(x.r.From.Ops.Shape[op]) == 0 {
+		return 0, false
+	}
+	x.note(op, "the gradient of softmax")
+	grad, y := x.arg(op, 0), x.arg(op, 1)
+	return x.named(op, components.OpMultiply, x.softmaxGradient(op, grad, y, x.dimension(op)), y), true
+}
+
+// softmaxGradient is grad - sum(grad·y).
+func (x *expander) softmaxGradient(op, grad, y components.OpID, dim int64) components.OpID {
+	s := x.g.Ops.Shape[y]
+	p := x.add(op, components.OpMultiply, s, grad, y)
+	return x.add(op, components.OpSubtract, s, grad, x.spread(op, x.reduce(op, components.OpAdd, p, dim), s, dim))
+}
+
+// rmsNorm is x·rsqrt(sum x²)·weight.
+func (x *expander) rmsNorm(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	if !x.same(op, 1) || len(g.Operands(op)) < 2 || g.Shapes.Rank(g.Ops.Shape[op]) == 0 {
+		return 0, false
+	}
+	dim := x.dimension(op)
+	s := g.Ops.Shape[op]
+	if w := g.OperandShape(g.Operands(op)[1]); g.Shapes.Rank(w) != 1 || g.Shapes.Dims(w)[0] != g.Shapes.Dims(s)[dim] {
+		return 0, false
+	}
+	x.note(op, "RMS normalisation")
+	a := x.arg(op, 0)
+	y := x.add(op, components.OpMultiply, s, a, x.rootMean(op, a, dim))
+	return x.named(op, components.OpMultiply, y, x.along(op, x.arg(op, 1), s, dim)), true
+}
+
+// rootMean is rsqrt(sum a²) over dimension dim, spread over it.
+func (x *expander) rootMean(op, a components.OpID, dim int64) components.OpID {
+	s := x.g.Ops.Shape[a]
+	sum := x.reduce(op, components.OpAdd, x.add(op, components.OpMultiply, s, a, a), dim)
+	return x.spread(op, x.add(op, components.OpRsqrt, x.g.Ops.Shape[sum], sum), s, dim)
+}
+
+// along broadcasts a vector along dimension dim of a shape.
+func (x *expander) along(op, v components.OpID, shape components.ShapeID, dim int64) components.OpID {
+	b := x.add(op, components.OpBroadcast, x.array(x.g.Ops.Shape[v], x.g.Shapes.Dims(shape)), v)
+	x.g.SetInts(b, components.AttrDimensions, dim)
+	return b
+}
+
+// rmsNormBackward gives the gradients of the input and, where the result is a
+// pair, of the weight; its operands are the gradient, the input and the weight.
+func (x *expander) rmsNormBackward(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	args := g.Operands(op)
+	if len(args) < 3 {
+		return 0, false
+	}
+	s, w := g.OperandShape(args[0]), g.OperandShape(args[2])
+	rank := g.Shapes.Rank(s)
+	dim := x.dimension(op)
+	if rank == 0 || !g.Shapes.SameDims(s, g.OperandShape(args[1])) || g.Shapes.Rank(w) != 1 || g.Shapes.Dims(w)[0] != g.Shapes.Dims(s)[dim] {
+		return 0, false
+	}
+	x.note(op, "the gradient of RMS normalisation")
+	grad, in := x.arg(op, 0), x.arg(op, 1)
+	root := x.rootMean(op, in, dim)
+	y := x.add(op, components.OpMultiply, s, in, root)
+	t := x.add(op, components.OpMultiply, s, grad, x.along(op, x.arg(op, 2), s, dim))
+	dx := x.add(op, components.OpMultiply, s, x.softmaxGradient(op, t, y, dim), root)
+	var others []int64
+	for i := range int64(rank) {
+		if i != dim {
+			others = append(others, i)
+		}
+	}
+	dw := x.reduce(op, components.OpAdd, x.add(op, components.OpMultiply, s, grad, y), others...)
+	return x.results(op, dx, dw), true
+}
+
+// results makes the value of a custom-call: each of list where an array of the
+// result has its size, in order; other results are buffers without work.
+func (x *expander) results(op components.OpID, list ...components.OpID) components.OpID {
+	g := x.r.From
+	s := g.Ops.Shape[op]
+	take := func(want components.ShapeID) components.OpID {
+		for i, v := range list {
+			if v == components.NoOp || x.g.Shapes.Count(x.g.Ops.Shape[v]) != g.Shapes.Count(want) || g.Shapes.IsTuple(want) {
+				continue
+			}
+			list[i] = components.NoOp
+			return x.shaped(op, v, want)
+		}
+		b := x.add(op, components.OpCustomCall, want)
+		x.g.SetAttrStr(b, components.AttrCustomCallTarget, "AllocateBuffer")
+		return b
+	}
+	if !g.Shapes.IsTuple(s) {
+		return take(s)
+	}
+	var elems []components.OpID
+	for _, want := range g.Shapes.Tuple(s) {
+		elems = append(elems, take(want))
+	}
+	return x.named(op, components.OpTuple, elems...)
+}
+
+// shaped gives v the shape: a conversion where the element types differ, a
+// reshape where the dimensions do.
+func (x *expander) shaped(op, v components.OpID, want components.ShapeID) components.OpID {
+	t := &x.g.Shapes
+	if s := x.g.Ops.Shape[v]; t.Elem(s) != t.Elem(want) {
+		v = x.add(op, components.OpConvert, x.g.Array(t.Elem(want), t.Dims(s)...), v)
+	}
+	if !t.SameDims(x.g.Ops.Shape[v], want) {
+		v = x.add(op, components.OpReshape, want, v)
+	}
+	return v
+}
+
+// intermediateShape is the shape of the scores in the configuration of a cuDNN
+// attention: batch, heads, queries, keys.
+var intermediateShape = regexp.MustCompile(`"intermediate_tensor_shape"[^\]]*"dimensions":\["?(\d+)"?,\s*"?(\d+)"?,\s*"?(\d+)"?,\s*"?(\d+)"?\]`)

@@ -1,0 +1,32 @@
+package lower
+
+import (
+	"fmt"
+
+	"perfsim/components"
+)
+
+// prepare returns the graph that is laid out: dimensions known and custom-calls
+// with a public meaning replaced. It leaves g alone.
+func prepare(g *components.Graph, opt *Options) (*components.Graph, []components.Note, error) {
+	g, err := setDims(g, opt.Dims)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, done := expand(g)
+	var notes []components.Note
+	for _, d := range done {
+		notes = addNote(notes, "expanded", fmt.Sprintf("custom-call %s counted as %s", d.target, d.as))
+	}
+	return g, notes, nil
+}
+
+func addNote(notes []components.Note, code, text string) []components.Note {
+	for i := range notes {
+		if notes[i].Code == code && notes[i].Text == text {
+			notes[i].Count++
+			return notes
+		}
+	}
+	return append(notes, components.Note{Code: code, Text: text, Count: 1})
+}
