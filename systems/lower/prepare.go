@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"perfsim/components"
+	"perfsim/systems/spmd"
 )
 
-// prepare returns the graph that is laid out: dimensions known and custom-calls
-// with a public meaning replaced. It leaves g alone.
+// prepare returns the graph that is laid out: dimensions known, custom-calls
+// with a public meaning replaced, and one device's share of a module that is
+// not partitioned. It leaves g alone.
 func prepare(g *components.Graph, opt *Options) (*components.Graph, []components.Note, error) {
 	g, err := setDims(g, opt.Dims)
 	if err != nil {
@@ -15,6 +17,10 @@ func prepare(g *components.Graph, opt *Options) (*components.Graph, []components
 	}
 	g, done := expand(g)
 	var notes []components.Note
+	g, cut := spmd.Partition(g)
+	if cut != nil {
+		notes = append(notes, *cut)
+	}
 	for _, d := range done {
 		notes = addNote(notes, "expanded", fmt.Sprintf("custom-call %s counted as %s", d.target, d.as))
 	}
