@@ -28,7 +28,10 @@ func TestEach(t *testing.T) {
 		{`{}`, ``, ``, ``},
 		{`{"ev":null}`, ``, `ev=null`, ``},
 		{`[1,2`, `1|2`, ``, `byte 4: the input ends`},
-		{`[1,]`, `1`, ``, `byte 3: an element: expected a value`},
+		{`[1,]`, `1`, ``, ``},
+		{`{"ev":[1, 2 , ] , "b":{"c":1,},}`, `1|2`, `b={"c":1,}`, ``},
+		{`[,]`, ``, ``, `byte 1: an element: expected a value`},
+		{`[1,,]`, `1`, ``, `byte 3: an element: expected a value`},
 		{`[1 2]`, `1`, ``, `byte 3`},
 		{`[1]x`, `1`, ``, `byte 3: 'x' after`},
 		{`7`, ``, ``, `byte 0`},
@@ -82,6 +85,7 @@ func TestParse(t *testing.T) {
 	var p fastjson.Parser
 	for _, c := range []struct{ in, err string }{
 		{`{"a":[1,"x",null]}`, ``},
+		{`{"a":[1,"x,]",null , ],"b":{"c":"\\",},}`, ``},
 		{`{"a":tru}`, `not JSON at byte 1008: invalid character '}' in literal true (expecting 'e')`},
 		{strings.Repeat(`{"a":[`, 60) + "x", `not JSON at byte 1360: invalid character 'x' looking for beginning of value`},
 		{`{"a":1`, `not JSON at byte 1005: unexpected end of JSON input`},

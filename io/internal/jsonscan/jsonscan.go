@@ -295,13 +295,18 @@ func (s *Scanner) Elements(what string, f func() error) error {
 	}
 }
 
-// More takes a comma (true) or the closing byte (false).
+// More takes a comma (true) or the closing byte (false). A comma before the
+// closing byte, as programs leave that print JSON by hand, is passed over.
 func (s *Scanner) More(closing byte, what string) (bool, error) {
 	switch c := s.Peek(); {
 	case s.pos >= s.end:
 		return false, s.Cut(what)
 	case c == ',':
 		s.pos++
+		if s.Peek() == closing && s.pos < s.end {
+			s.pos++
+			return false, nil
+		}
 		return true, nil
 	case c == closing:
 		s.pos++

@@ -47,6 +47,7 @@ func (t *trace) device() error {
 	if err := d.streams(); err != nil {
 		return err
 	}
+	d.noteOverruns()
 	d.calls()
 	d.join()
 	d.index()

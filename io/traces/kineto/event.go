@@ -23,19 +23,23 @@ const (
 	catCall            // a call of the runtime or driver
 	catSync            // CUPTI's record of a synchronisation
 	catOp              // an operator of the framework
+	catPython          // a Python function
+	catRange           // an annotation: a range that says what work belongs to
 )
 
 // categoryOf sorts the cat of an event.
 func categoryOf(cat []byte) category {
 	switch string(cat) {
-	case "kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events":
+	case "kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "Kernel", "Memcpy", "Memset": // capitals: PyTorch 1.8 to 1.11
 		return catDevice
-	case "cuda_runtime", "cuda_driver", "mtia_runtime", "glow_runtime", "xpu_runtime", "xpu_driver", "privateuse1_runtime", "privateuse1_driver", "hip_api", "hip_runtime":
+	case "Runtime", "cuda_runtime", "cuda_driver", "mtia_runtime", "glow_runtime", "xpu_runtime", "xpu_driver", "privateuse1_runtime", "privateuse1_driver", "hip_api", "hip_runtime":
 		return catCall
 	case "cuda_sync":
 		return catSync
-	case "cpu_op":
+	case "cpu_op", "Operator":
 		return catOp
+	case "python_function":
+		return catPython
 	}
 	return catOther
 }
@@ -218,6 +222,9 @@ func (t *trace) complete(v *fastjson.Value) {
 		return // Kineto's own span over the whole recording
 	}
 	name := v.GetStringBytes("name")
+	if isAnnotation(cat, name) {
+		e.cat = catRange
+	}
 	e.name = t.b.M.Symbols.Intern(name)
 	e.thread = t.threadOf(v)
 	a := v.Get("args")
@@ -225,7 +232,7 @@ func (t *trace) complete(v *fastjson.Value) {
 	switch e.cat {
 	case catDevice:
 		t.devices++
-		e.memory = string(cat) != "kernel" && string(cat) != "mtia_ccp_events"
+		e.memory = string(cat) != "kernel" && string(cat) != "Kernel" && string(cat) != "mtia_ccp_events"
 		e.stream = int32(a.GetInt("stream"))
 		e.collective = a.Exists("Collective name") || isCollective(name)
 		if e.collective {

@@ -129,7 +129,7 @@ func (d *deviceTrace) nameCalls() {
 	t := d.trace
 	var around []*event
 	for i := range t.events {
-		if e := &t.events[i]; e.cat == catOp || e.cat == catOther {
+		if e := &t.events[i]; e.cat == catOp || e.cat == catOther || e.cat == catPython {
 			around = append(around, e)
 		}
 	}

@@ -15,6 +15,7 @@ var errNoSlices = errors.New("the trace has no slices (events with ph X, or B an
 // module chooses how the events become instructions.
 func (t *trace) module() (*components.Module, error) {
 	t.dropLostTimes()
+	t.summaries()
 	if len(t.events) == 0 && len(t.begins) == 0 {
 		return nil, errNoSlices
 	}

@@ -55,16 +55,74 @@ func opcodeOf(e *event, name string) string {
 	}
 	name = strings.TrimPrefix(name, "void ")
 	name = strings.ReplaceAll(name, "(anonymous namespace)::", "")
+	return function(name, 0)
+}
+
+// function returns the name of a function without namespaces and arguments.
+// A wrapper that launches what its template argument says is called by that
+// argument.
+func function(name string, depth int) string {
+	full := name
 	if i := strings.IndexAny(name, "<("); i > 0 {
 		name = name[:i]
 	}
 	if i := strings.LastIndex(name, "::"); i >= 0 && i+2 < len(name) {
 		name = name[i+2:]
 	}
-	if name = strings.TrimSpace(name); name == "" {
+	name = strings.TrimSpace(name)
+	if isWrapper(name) && depth < 4 {
+		if arg := typeArgument(full); arg != "" {
+			return function(arg, depth+1)
+		}
+	}
+	if name == "" {
 		return "kernel"
 	}
 	return name
+}
+
+// isWrapper reports whether a function's name says nothing about its work:
+// the entry points of CUTLASS, CUB, CK and others.
+func isWrapper(name string) bool {
+	switch name {
+	case "device_kernel", "Kernel", "Kernel2", "kernel", "kernel_entry", "GemmUniversal", "kentry", "run_kernel", "launch_kernel", "generic_kernel":
+		return true
+	}
+	return false
+}
+
+// typeArgument returns the first template argument that is a type, "" for
+// none.
+func typeArgument(name string) string {
+	open := strings.IndexByte(name, '<')
+	if open < 0 {
+		return ""
+	}
+	depth, start := 0, open+1
+	for i := open; i < len(name); i++ {
+		end := false
+		switch name[i] {
+		case '<', '(':
+			depth++
+		case '>', ')':
+			depth--
+			end = depth == 0
+		case ',':
+			end = depth == 1
+		}
+		if !end {
+			continue
+		}
+		arg := strings.TrimSpace(name[start:i])
+		if c := strings.TrimLeft(arg, ":"); c != "" && (c[0] == '_' || c[0]|0x20 >= 'a' && c[0]|0x20 <= 'z') && !strings.HasPrefix(c, "(") && c != "true" && c != "false" && c != "float" && c != "int" {
+			return arg
+		}
+		if depth == 0 {
+			break
+		}
+		start = i + 1
+	}
+	return ""
 }
 
 // lane adds the lane of a thread. A thread without a name is called by its
@@ -74,7 +132,9 @@ func (t *trace) lane(n uint32, several bool, kind, suffix string) (uint16, error
 	name := th.name
 	switch {
 	case name == "":
-		name = kind + " " + th.tid
+		if name = th.tid; !strings.HasPrefix(name, kind+" ") {
+			name = kind + " " + name
+		}
 	case !strings.Contains(name, th.tid):
 		name += " " + th.tid
 	}

@@ -13,7 +13,8 @@ import (
 // slice is an outermost slice of a thread and the times at which it is cut.
 type slice struct {
 	start, end int64
-	name       ecs.Symbol
+	name, op   ecs.Symbol
+	more       bool // it goes on after slices inside it
 	cuts       []int64
 	first      int // row of its first piece
 	pieces     int
@@ -23,11 +24,16 @@ type slice struct {
 // flows become dependencies.
 func (t *trace) plain() error {
 	p := &plainTrace{trace: t}
+	ranges := t.takeAnnotations()
 	p.pair()
+	if len(p.all) == 0 { // nothing but annotations: they are all there is
+		p.all, ranges = ranges, nil
+	}
 	if len(p.all) == 0 {
 		return errNoSlices
 	}
 	p.outermost()
+	p.hostTime(ranges)
 	p.bind()
 	return p.rows()
 }
@@ -88,9 +94,20 @@ func (p *plainTrace) outermost() {
 		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 	})
 	p.threads = make([][]slice, len(p.trace.threads))
-	nested, overlapping := 0, 0
-	for i := range p.all {
+	nested, overlapping, self := 0, 0, 0
+	for i := 0; i < len(p.all); i++ {
 		e := &p.all[i]
+		if p.trace.threads[e.thread].name == opsLane {
+			n := i
+			for n < len(p.all) && p.all[n].thread == e.thread {
+				n++
+			}
+			list, inside := p.selfTimes(p.all[i:n])
+			p.threads[e.thread] = list
+			self += inside
+			i = n - 1
+			continue
+		}
 		l := p.threads[e.thread]
 		start := e.start
 		if n := len(l); n > 0 && l[n-1].end > start || n > 0 && l[n-1].end == start && l[n-1].start == start && e.end == start {
@@ -104,6 +121,7 @@ func (p *plainTrace) outermost() {
 		p.threads[e.thread] = append(l, slice{start: start, end: e.end, name: e.name})
 	}
 	p.note("nested-slice", "slices inside others of their thread: part of the outermost one", nested)
+	p.note("self-time", "operators inside others of their lane: each has its own time, the one around it the rest", self)
 	p.note("overlap", "slices that begin inside another of their thread and end after it: cut to the part after it", overlapping)
 }
 
@@ -214,8 +232,11 @@ func (p *plainTrace) rows() error {
 			s.first = len(b.Rows)
 			from := s.start
 			flags := components.Flags(0)
+			if s.more {
+				flags = components.FlagContinued
+			}
 			for _, c := range append(s.cuts, s.end) {
-				b.Add(timeline.Row{Start: uint64(from - origin), End: uint64(c - origin), Name: s.name, Opcode: op, Lane: lane, Flags: flags})
+				b.Add(timeline.Row{Start: uint64(from - origin), End: uint64(c - origin), Name: s.name, Op: s.op, Opcode: op, Lane: lane, Flags: flags})
 				from, flags = c, components.FlagContinued
 			}
 			s.pieces = len(b.Rows) - s.first
