@@ -32,7 +32,7 @@ func latencyOf(t testing.TB, text string, opt lower.Options) (uint64, *lower.Res
 	g := fromText(t, text)
 	g.DeriveTripCounts()
 	res := lowered(t, g, mach, opt)
-	return predict(t, res.Module, mach, "reference")[0], res
+	return predict(t, res.Module, mach, components.Reference)[0], res
 }
 
 func noteText(m *components.Module, code string) string {

@@ -220,7 +220,7 @@ func TestBad(t *testing.T) {
 		{`{"traceEvents":[` + slice + `,`, "", "truncated=1"},
 		{"\xef\xbb\xbf[" + slice + "]", "", ""},
 		{`[` + slice + `]]`, "x: byte 54: ']' after the end of the value", ""},
-		{`[` + slice + `,]`, "x: byte 54: an element: expected a value", ""},
+		{`[` + slice + `,]`, "", ""},
 		{`[1]`, "x: byte 1: an event is an object, not number", ""},
 		{`[{"ph":"X","name":"a"b"}]`, "x: byte 25: the input ends inside an element", ""},
 		{`[{"ph":"X","name":"a" "b"}]`, "x: byte 1: ", ""},
