@@ -82,7 +82,7 @@ func (f *fn) noWork(x *flat) {
 func (f *fn) operandOf(a ref, contract []int64) int32 {
 	x := &f.values[a.v]
 	x.lastOn = f.kern
-	if x.weight || x.konst {
+	if x.weight || x.konst || x.contracted {
 		return a.v
 	}
 	return f.turnedOf(a, contract)
@@ -95,13 +95,7 @@ func (f *fn) turnedOf(a ref, contract []int64) int32 {
 	}
 	t := &f.l.g.Shapes
 	dims := t.Dims(a.shape)
-	minor := int64(len(dims) - 1)
-	if a.minor >= 0 {
-		minor = int64(a.minor)
-	} else if mm := t.MinorToMajor(a.shape, nil); len(mm) > 0 {
-		minor = mm[0]
-	}
-	if !slices.Contains(contract, minor) {
+	if !slices.Contains(contract, f.minorOf(a)) {
 		return a.v
 	}
 	k := int64(1)

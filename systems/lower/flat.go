@@ -23,6 +23,7 @@ type value struct {
 	double       bool
 	konst        bool // a scalar, or a constant that instructions hold themselves
 	weight       bool // a parameter or constant: laid out in memory as its first user likes it
+	contracted   bool // made with its last dimension on the partitions, see layouts
 	param        int32
 	out          bool // part of the function's result
 	users        []int32

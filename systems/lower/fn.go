@@ -36,6 +36,7 @@ func (f *fn) lower() error {
 	if l.opt.Group {
 		f.recognise()
 	}
+	f.layouts()
 	for i := range f.values {
 		if v := &f.values[i]; v.param >= 0 && v.hbm != nil {
 			v.hbm.quiet = f.fixed(int32(i))

@@ -224,8 +224,11 @@ func (f *fn) store(v int32, from *region, t0, t1 int64, to part, bytes, parts, e
 // and have a use after the current operator.
 func (f *fn) keep(v int32, n int, tile int64) *region {
 	x := &f.values[v]
-	bytes := int64(n) * tile
-	if bytes > f.l.arr.budget/shareOfSBUF || !f.usedLater(v) {
+	most := f.l.arr.budget / shareOfSBUF
+	if f.readNext(v) {
+		most = f.l.arr.budget * 9 / 16
+	}
+	if int64(n)*tile > most || !f.usedLater(v) {
 		return nil
 	}
 	r := f.alloc(n, tile)
@@ -235,6 +238,17 @@ func (f *fn) keep(v int32, n int, tile int64) *region {
 	x.chip, x.lastOn = r, f.kern
 	f.resident = append(f.resident, v)
 	return r
+}
+
+// readNext tells whether the next operator that does anything is the only one
+// that reads a value.
+func (f *fn) readNext(v int32) bool {
+	next := f.cur + 1
+	for int(next) < len(f.flats) && (f.flats[next].gone || view(f.flats[next].kind)) {
+		next++
+	}
+	u := f.values[v].users
+	return len(u) == 1 && u[0] == next && !f.values[v].out
 }
 
 // fixed tells whether nobody updates a value in place.
