@@ -17,6 +17,9 @@ type side struct {
 	ring  *region // chunks that are streamed
 	panel *region // the columns of one block, all rows
 	turns int64   // uses of the ring so far
+	turn  bool    // rows and columns are exchanged as it is brought in
+	raw   *region // chunks of it that are not turned yet
+	raws  int64
 }
 
 // dotKernel lowers Batch products of a K×M by a K×N matrix.
@@ -49,15 +52,12 @@ func (f *fn) dotKernel(i int32, z components.DotSize) {
 		f.stream(i, steps, "")
 		return
 	}
-	l, r := x.args[0].v, x.args[1].v
-	if f.values[l].param >= 0 && f.values[r].param >= 0 && f.comp == g.Entry {
-		l = f.turnedOf(x.args[0], dd.LHSContract)
-	} else {
-		l = f.operandOf(x.args[0], dd.LHSContract)
-	}
-	r = f.operandOf(x.args[1], dd.RHSContract)
+	l, turnL := f.sideOf(x.args[0], dd.LHSContract, f.values[x.args[1].v].param >= 0, true)
+	x = &f.flats[i]
+	r, turnR := f.sideOf(x.args[1], dd.RHSContract, false, !turnL)
 	f.flats[i].args[0].minor, f.flats[i].args[1].minor = -1, -1
-	f.product(i, l, r, z, x.outs[0].v)
+	x = &f.flats[i]
+	f.product(i, side{v: l, cols: z.M, turn: turnL}, side{v: r, cols: z.N, turn: turnR}, z, x.outs[0].v)
 }
 
 // elementwiseK is up to how many terms, counted over the shorter free
@@ -82,21 +82,42 @@ func (f *fn) noWork(x *flat) {
 func (f *fn) operandOf(a ref, contract []int64) int32 {
 	x := &f.values[a.v]
 	x.lastOn = f.kern
-	if x.weight || x.konst || x.contracted {
-		return a.v
+	if k := f.contractedRow(a, contract); k > 0 && !x.weight {
+		return f.turnedCopy(a.v, k)
 	}
-	return f.turnedOf(a, contract)
+	return a.v
 }
 
-func (f *fn) turnedOf(a ref, contract []int64) int32 {
+// sideOf returns what a product reads as an operand: the value itself, a copy
+// with rows and columns exchanged, or, where that copy would not stay on chip,
+// the value with the word that its blocks are turned as they are brought in.
+// In a product of two parameters the first is data, which the host does not lay
+// out for its reader: with tells that this is one.
+func (f *fn) sideOf(a ref, contract []int64, with, onTheWay bool) (v int32, turn bool) {
 	x := &f.values[a.v]
-	if len(contract) == 0 {
-		return a.v
+	x.lastOn = f.kern
+	data := with && x.param >= 0 && f.comp == f.l.g.Entry
+	k := f.contractedRow(a, contract)
+	if k == 0 || x.weight && !data {
+		return a.v, false
 	}
-	t := &f.l.g.Shapes
-	dims := t.Dims(a.shape)
+	rows := max(x.elems/k, 1)
+	if onTheWay && x.chip == nil && x.turned < 0 && !x.moves && ceilDiv(k, f.l.arr.parts)*rows*x.size > f.l.arr.budget/shareOfSBUF && f.l.psum() {
+		return a.v, true
+	}
+	return f.turnedCopy(a.v, k), false
+}
+
+// contractedRow returns how many elements an operand has in a row, where that
+// is what a product contracts and the operand does not come contracted; else 0.
+func (f *fn) contractedRow(a ref, contract []int64) int64 {
+	x := &f.values[a.v]
+	if x.konst || x.contracted || len(contract) == 0 {
+		return 0
+	}
+	dims := f.l.g.Shapes.Dims(a.shape)
 	if !slices.Contains(contract, f.minorOf(a)) {
-		return a.v
+		return 0
 	}
 	k := int64(1)
 	for _, d := range contract {
@@ -105,9 +126,9 @@ func (f *fn) turnedOf(a ref, contract []int64) int32 {
 		}
 	}
 	if k >= x.elems || k <= 1 {
-		return a.v // a vector lies as it is wanted
+		return 0 // a vector lies as it is wanted
 	}
-	return f.turnedCopy(a.v, k)
+	return k
 }
 
 // turnedCopy returns a copy of v, whose rows have k elements, with rows and
@@ -206,14 +227,16 @@ func (f *fn) newValueLike(v int32) int32 {
 }
 
 // product emits the loops of a matrix product of values sv and mv.
-func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
+func (f *fn) product(i int32, l, r side, z components.DotSize, out int32) {
 	a := f.l.arr
 	x := &f.flats[i]
 	f.name(x.op)
-	s := side{v: lv, cols: z.M, batch: z.Batch, k: z.K}
-	m := side{v: rv, cols: z.N, batch: z.Batch, k: z.K}
-	// The operand with fewer instructions moves.
-	swapped := ceilDiv(z.N, a.statM)*ceilDiv(z.M, a.movN) < ceilDiv(z.M, a.statM)*ceilDiv(z.N, a.movN)
+	s, m := l, r
+	lv, rv := l.v, r.v
+	s.batch, s.k, m.batch, m.k = z.Batch, z.K, z.Batch, z.K
+	// The operand with fewer instructions moves; one that is turned stays, so
+	// that it is turned once.
+	swapped := r.turn || !l.turn && ceilDiv(z.N, a.statM)*ceilDiv(z.M, a.movN) < ceilDiv(z.M, a.statM)*ceilDiv(z.N, a.movN)
 	if swapped {
 		s, m = m, s
 	}
@@ -245,6 +268,9 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 	}
 	chunks := ceilDiv(kt, p.kc)
 	stream := kt*p.bm*sizeS > a.budget*2/5
+	if s.turn {
+		s.raw = f.must(f.l.opt.Buffers, p.kc*p.bm*sizeS)
+	}
 	if s.chip == nil {
 		if stream {
 			s.ring = f.must(2*f.l.opt.Buffers, p.kc*p.bm*sizeS)
@@ -277,7 +303,7 @@ func (f *fn) product(i int32, lv, rv int32, z components.DotSize, out int32) {
 		p.blocks(b0*p.bm, bw.n, bw.w)
 	}
 	f.l.e.drain()
-	for _, r := range []*region{s.ring, s.panel, m.ring, p.ring, p.scrap} {
+	for _, r := range []*region{s.ring, s.panel, s.raw, m.ring, p.ring, p.scrap} {
 		if r != nil {
 			f.sb.release(r)
 		}
@@ -425,7 +451,59 @@ func (p *prod) loadChunk(o *side, to *region, slot int, b, q, c, w int64) {
 	rows := min(p.kc*a.parts, o.k-k0)
 	size := f.values[o.v].size
 	kk := ceilDiv(rows, a.parts)
+	if o.turn {
+		p.turnChunk(o, to, slot, p.rowsOf(o, b, k0, rows, c, w), rows, w)
+		return
+	}
 	f.load(o.v, p.block(o, b*o.k+k0, rows, c, w), to, slot, rows*w*size, min(a.parts, rows), kk*w)
+}
+
+// rowsOf returns elements k0 to k0+rows of the rows c to c+w of an operand that
+// lies in device memory with the contracted dimension contiguous.
+func (p *prod) rowsOf(o *side, b, k0, rows, c, w int64) part {
+	f := p.f
+	x := &f.values[o.v]
+	at := (b*o.cols+c)*o.k + k0
+	n := (w-1)*o.k + rows
+	if all := components.MulSize(components.MulSize(o.batch*o.k, o.cols), x.size); all != x.total || x.ext > 0 || x.moves {
+		lo, hi := mulDiv(at*x.size, x.total, all), mulDiv((at+n)*x.size, x.total, all)
+		return f.partOf(o.v, lo, max(hi-lo, 1))
+	}
+	to := f.partOf(o.v, at*x.size, n*x.size)
+	if rows < o.k && w > 1 {
+		to.stride, to.row = o.k*x.size, rows*x.size
+	}
+	return to
+}
+
+// turnChunk loads w rows of the operand, of each the rows elements that the
+// product contracts, and turns them: the PE turns blocks of 128×128 into a
+// bank, which leaves PSUM in one copy.
+func (p *prod) turnChunk(o *side, to *region, slot int, from part, rows, w int64) {
+	f := p.f
+	a := f.l.arr
+	x := &f.values[o.v]
+	d, size := x.dtype, x.size
+	raw := int(o.raws) % len(o.raw.tiles)
+	o.raws++
+	across := ceilDiv(w, a.parts)
+	f.load(o.v, from, o.raw, raw, rows*w*size, min(a.parts, w), across*rows)
+	perBank := max(a.bankBytes/4/a.parts, 1)
+	for k := range ceilDiv(rows, a.parts) {
+		kr := min(a.parts, rows-k*a.parts)
+		for j0 := int64(0); j0 < across; j0 += perBank {
+			bank := f.nextBank()
+			cols := min(perBank*a.parts, w-j0*a.parts)
+			for j := j0; j < min(j0+perBank, across); j++ {
+				n := min(a.parts, w-j*a.parts)
+				f.reads(o.raw, raw, raw+1, (j*rows+k*a.parts)*size, kr, n, d)
+				f.bankOut(j == j0, bank, (j-j0)*a.parts*4, n, kr)
+				f.matmul(n, kr, n, d, true, true, components.FlagTranspose, bank)
+				f.helper = components.AddSize(f.helper, components.MulSize(2*kr*n*n, f.l.e.mult))
+			}
+			f.vec(components.Unassigned, components.OpcodeTensorCopy, "copy", cols, kr, spot{to, slot, (k*w + j0*a.parts) * size, cols, d}, f.bankSpot(bank, 0, cols))
+		}
+	}
 }
 
 // block returns columns c to c+w of the rows from row on of an operand in

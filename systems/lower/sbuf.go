@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -18,7 +19,7 @@ type seg struct {
 	most   int // see join
 }
 
-// sbuf gives out SBUF by bytes per partition, first fit.
+// sbuf gives out SBUF by bytes per partition, next fit.
 type sbuf struct {
 	size     int64
 	infinite bool
@@ -26,6 +27,7 @@ type sbuf struct {
 	used     int64
 	peak     int64
 	top      int64 // of an infinite one
+	next     int64 // behind what was given out last
 	acc      *accesses
 }
 
@@ -47,11 +49,8 @@ func (s *sbuf) alloc(n int, tileBytes int64) *region {
 		s.note(bytes)
 		return r
 	}
-	for i := range s.segs {
+	for i := range s.search(bytes) {
 		g := &s.segs[i]
-		if !g.free || g.hi-g.lo < bytes {
-			continue
-		}
 		r.lo, r.tiles = g.lo, make([]tileState, n)
 		rest := seg{lo: g.lo + bytes, hi: g.hi, free: true, most: g.most}
 		s.inherit(g.left, r, &rest)
@@ -60,9 +59,26 @@ func (s *sbuf) alloc(n int, tileBytes int64) *region {
 			s.segs = slices.Insert(s.segs, i+1, rest)
 		}
 		s.note(bytes)
+		s.next = r.lo + bytes
 		return r
 	}
 	return nil
+}
+
+// search yields the free piece that holds bytes, the first one behind what was
+// given out last and then from the start on: room that was free for longest is
+// taken, so that loads need not wait for who used it last.
+func (s *sbuf) search(bytes int64) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		from, _ := slices.BinarySearchFunc(s.segs, s.next, func(g seg, at int64) int { return cmp.Compare(g.lo, at) })
+		for n := range len(s.segs) {
+			i := (from + n) % len(s.segs)
+			if g := &s.segs[i]; g.free && g.hi-g.lo >= bytes {
+				yield(i)
+				return
+			}
+		}
+	}
 }
 
 // inherit gives what is left in a free piece to the tiles of its new owner and
