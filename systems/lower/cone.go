@@ -77,15 +77,29 @@ func (f *fn) ofRows(v int32) (ref, bool) {
 
 // ofColumns returns the vector that a value repeats for every row.
 func (f *fn) ofColumns(v int32) (ref, bool) {
-	d := f.defOf(v)
-	if d == nil || d.kind != components.OpBroadcast || len(d.args) != 1 || f.fixedScalar(v) {
+	return f.repeatedAlong(v, int64(f.l.g.Shapes.Rank(f.shapeOf(v))-1))
+}
+
+// shapeOf returns the shape that a value is made in.
+func (f *fn) shapeOf(v int32) components.ShapeID {
+	if d := f.defOf(v); d != nil && len(d.outs) > 0 {
+		return d.outs[0].shape
+	}
+	return 0
+}
+
+// repeatedAlong returns the vector that a value repeats for every element of
+// dimension d.
+func (f *fn) repeatedAlong(v int32, d int64) (ref, bool) {
+	x := f.defOf(v)
+	if x == nil || x.kind != components.OpBroadcast || len(x.args) != 1 || f.fixedScalar(v) {
 		return ref{}, false
 	}
-	dims := f.l.g.Shapes.Dims(d.outs[0].shape)
-	if n := len(dims); n == 0 || f.values[d.args[0].v].elems != dims[n-1] || !slices.Contains(f.l.g.Dims(d.op), int64(n-1)) {
+	dims := f.l.g.Shapes.Dims(x.outs[0].shape)
+	if d < 0 || d >= int64(len(dims)) || f.values[x.args[0].v].elems != dims[d] || !slices.Contains(f.l.g.Dims(x.op), d) {
 		return ref{}, false
 	}
-	return d.args[0], true
+	return x.args[0], true
 }
 
 // cone is what lies between a value x and one that is computed of it alone:

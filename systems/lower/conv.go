@@ -21,97 +21,250 @@ func (f *fn) convKernel(i int32, c components.ConvSize) {
 	if c.Out%groups != 0 {
 		groups = 1
 	}
-	if m := c.Out / groups; groups > 1 && m*c.In <= 8 {
+	if fewAGroup(c, groups) {
 		f.depthwise(i, c, pairs)
 		return
 	}
+	x = &f.flats[i]
+	p := conv{f: f, x: x, c: c, groups: groups, pairs: pairs}
+	p.kernel(i)
+}
+
+// fewAGroup tells whether a convolution has so few features a group that its
+// products would leave the array nearly empty.
+func fewAGroup(c components.ConvSize, groups int64) bool {
+	return groups > 1 && c.Out%groups == 0 && c.Out/groups*c.In <= 8
+}
+
+func (f *fn) isDepthwise(i int32) bool {
+	x := &f.flats[i]
+	c, ok := f.l.g.ConvSize(x.op)
+	return ok && fewAGroup(c, max(f.l.g.IntOr(x.op, components.AttrFeatureGroups, 1), 1))
+}
+
+// conv is a convolution being emitted.
+type conv struct {
+	f      *fn
+	x      *flat
+	c      components.ConvSize
+	groups int64
+	pairs  int64
+
+	in, ker, out int32
+	fold         int64 // taps that share the partitions
+	cols         int64 // moving columns of fold·In rows; a last one has the rest
+	tiles        int64 // of output positions
+	width        int64 // positions of a tile
+	mt, work     int64 // blocks of output features of a group, and of all
+	m            int64 // output features of a group
+	inRing       *region
+	inChip       *region
+	weights      *region // of all blocks, or of a few that take turns
+	keep, ring   *region // results
+	saved        bool
+	loaded       int64 // blocks of weights loaded so far
+	done         int64 // result tiles so far
+	leave        leaving
+	scrap        []*region
+}
+
+// kernel emits a convolution. Weights that fit in a quarter of SBUF stay for the
+// whole kernel, and each tile of positions passes all blocks of output
+// features; else the blocks pass one after another.
+func (p *conv) kernel(i int32) {
+	f, c := p.f, p.c
 	a := f.l.arr
 	e := &f.l.e
-	in, ker, out := x.args[0].v, x.args[1].v, x.outs[0].v
-	f.ensureHBM(in)
-	f.ensureHBM(ker)
-	y := &f.values[out]
-	y.hbm = f.hbmRegion(y, f.outMem(out), 64, f.valueName(out))
-	m := c.Out / groups
-	fold := max(min(a.parts/c.In, pairs), 1) // taps that share the partitions
-	if c.In >= a.parts {
-		fold = 1
+	x := p.x
+	p.in, p.ker, p.out = x.args[0].v, x.args[1].v, x.outs[0].v
+	f.ensureHBM(p.ker)
+	f.name(x.op)
+	p.m = c.Out / p.groups
+	p.fold = 1
+	if c.In < a.parts {
+		p.fold = max(min(a.parts/c.In, p.pairs), 1)
 	}
-	outCols := max(y.elems/max(c.Out, 1), 1)
-	cols := pairs / fold // moving columns of fold·In rows, and a last one with the rest
-	tiles := max(min(ceilDiv(outCols, a.movN), cols), 1)
-	kr := fold * c.In
-	kt := ceilDiv(kr, a.parts)
-	nin, nout := f.values[in], f.values[out]
-	b := f.l.opt.Buffers
-	perIn := max(ceilDiv(mulDiv(nin.total, 1, tiles), a.parts), nin.size)
-	inRing := f.must(b, min(perIn, a.tile*2))
-	kerBytes := max(min(ceilDiv(f.values[ker].total, a.parts), a.budget/shareOfSBUF), 4)
-	kerR := f.must(1, kerBytes)
-	outRing := f.must(b+1, a.movN*nout.size)
-	f.load(ker, f.partOf(ker, 0, f.values[ker].total), kerR, 0, f.values[ker].total, a.parts, max(ceilDiv(f.values[ker].elems, a.parts), 1))
-	mt := ceilDiv(m, a.statM)
-	work := groups * mt
-	// Every output tile of every block of output features: cols/tiles moving
-	// columns, summed over taps.
-	one := func(mi, width int64, last bool) func(t int64) {
-		return func(t int64) {
-			n := cols / tiles
-			if last {
-				n = cols - (tiles-1)*(cols/tiles)
+	p.cols = p.pairs / p.fold
+	outCols := max(f.values[p.out].elems/max(c.Out, 1), 1)
+	p.tiles = max(min(ceilDiv(outCols, a.movN), p.cols), 1)
+	p.width = min(a.movN, ceilDiv(outCols, p.tiles))
+	p.mt = ceilDiv(p.m, a.statM)
+	p.work = p.groups * p.mt
+	p.rooms()
+	p.leave = leaving{f: f, fin: x.fin, out: p.out, perPart: true, width: p.width}
+	p.leave.bring()
+	all := len(p.weights.tiles) >= int(p.work)
+	if all {
+		e.loop(p.work, func(w int64) { p.loadWeights(w) })
+		e.each(p.tiles, 1, p.work*(p.cols/p.tiles/a.movN+3), func(t int64) {
+			if p.inRing != nil {
+				p.loadInput(t, t)
 			}
-			step := mi*tiles + t
-			s := int(step) % len(inRing.tiles)
-			f.load(in, f.pieceOf(in, t, tiles), inRing, s, share(nin.total, t, tiles), a.parts, max(perIn/max(nin.size, 1), 1))
-			bank := f.nextBank()
-			first := true
-			mul := func(rows, n int64, stop bool) {
-				for k := range ceilDiv(rows, a.parts) {
-					kk := min(a.parts, rows-k*a.parts)
-					f.reads(kerR, 0, 1, 0, width, kk, f.values[ker].dtype)
-					f.reads(inRing, s, s+1, 0, n, kk, nin.dtype)
-					f.bankOut(first, bank, 0, n, width)
-					f.matmul(kk, width, n, nin.dtype, first, stop && k == ceilDiv(rows, a.parts)-1, 0, bank)
-					first = false
-					f.flops = components.AddSize(f.flops, components.MulSize(2*kk*width*n, e.mult))
+			p.blocks(func(w, width int64) { p.tile(w, width, t, t) })
+		})
+	} else {
+		p.blocks(func(w, width int64) {
+			p.loadWeights(w)
+			e.each(p.tiles, 1, p.cols/p.tiles/a.movN+4, func(t int64) {
+				step := w*p.tiles + t
+				if p.inRing != nil {
+					p.loadInput(t, step)
 				}
-			}
-			rest := pairs - cols*fold
-			full := n / a.movN
-			tail := n % a.movN
-			e.loopAlike(full, func(k int64) { mul(kr, a.movN, false) })
-			if tail > 0 {
-				mul(kr, tail, rest == 0 || !last)
-			}
-			if last && rest > 0 {
-				mul(rest*c.In, 1, true)
-			}
-			o := int(step) % len(outRing.tiles)
-			oc := min(a.movN, max(outCols/tiles, 1))
-			f.evictBank(bank, outRing, o, oc, width, nout.dtype, "copy")
-			block := share(nout.total, mi, work)
-			bytes := share(block, t, tiles)
-			to := f.partOf(out, mi*(nout.total/work)+t*(block/tiles), bytes)
-			e.later(b, func() { f.store(out, outRing, int64(o), int64(o+1), to, bytes, width, oc, 0) })
-		}
-	}
-	for gi, gn := range cuts(m, a.statM) {
-		// Groups and blocks of output features alike are one loop.
-		n := groups * gn.n
-		alike := func(k int64) {
-			body := one(gi*groups+k, gn.w, false)
-			e.loop(tiles-1, body)
-			one(gi*groups+k, gn.w, true)(tiles - 1)
+				p.tile(w, width, t, step)
+			})
 			e.drain()
-		}
-		e.loopAlike(n, alike)
+		})
 	}
 	e.drain()
-	for _, r := range []*region{inRing, kerR, outRing} {
-		f.sb.release(r)
+	p.leave.release()
+	for _, r := range append(p.scrap, p.inRing, p.weights, p.ring) {
+		if r != nil {
+			f.sb.release(r)
+		}
 	}
-	_ = kt
 	f.l.count(x.op, Lowered, "")
+	f.forget(x.args)
+	f.forgetValue(p.out)
+}
+
+// blocks calls each for all blocks of output features: w is the block, width
+// its features. Full blocks of all groups come first, then the ragged ones.
+func (p *conv) blocks(each func(w, width int64)) {
+	for g0, n := range cuts(p.m, p.f.l.arr.statM) {
+		p.f.l.e.loopAlike(p.groups*n.n, func(k int64) { each(g0*p.groups+k, n.w) })
+	}
+}
+
+// rooms gives operands and results their place on chip.
+func (p *conv) rooms() {
+	f := p.f
+	a := f.l.arr
+	b := f.l.opt.Buffers
+	nin, nker := f.values[p.in], f.values[p.ker]
+	per := max(ceilDiv(nin.total, a.parts), nin.size)
+	switch {
+	case nin.chip != nil:
+		p.inChip = nin.chip
+	case per <= a.budget/shareOfSBUF:
+		f.ensureHBM(p.in)
+		n := max(min(p.tiles, 16), 1)
+		tile := ceilDiv(per, n)
+		r := f.keep(p.in, int(n), tile)
+		if r == nil {
+			r = f.must(int(n), tile)
+			p.scrap = append(p.scrap, r)
+		} else {
+			v := &f.values[p.in]
+			v.parts, v.free = a.parts, max(ceilDiv(v.elems, a.parts), 1)
+		}
+		p.inChip = r
+		n = int64(len(r.tiles))
+		f.l.e.loop(n, func(t int64) {
+			f.load(p.in, f.pieceOf(p.in, t, n), r, int(t), share(nin.total, t, n), a.parts, max(min(r.tileBytes, ceilDiv(per, n))/nin.size, 1))
+		})
+	default:
+		f.ensureHBM(p.in)
+		p.inRing = f.must(b, min(max(ceilDiv(nin.total/p.tiles, a.parts), nin.size), a.tile*2))
+	}
+	block := max(min(ceilDiv(ceilDiv(nker.total, p.work), a.parts), a.budget/8), 4)
+	n := p.work
+	if p.work > 256 || n*((block+align-1)/align*align) > a.budget/shareOfSBUF {
+		n = int64(b)
+	}
+	p.weights = f.must(int(n), block)
+	y := &f.values[p.out]
+	out := p.tiles * p.work
+	tile := p.width * y.size
+	y.parts, y.free, y.lastOn = min(a.parts, p.m), out*p.width, f.kern
+	if out < 1<<16 {
+		p.keep = f.keep(p.out, int(out), tile)
+	}
+	y = &f.values[p.out]
+	if p.keep == nil || f.needsHBM(p.out) {
+		y.hbm = f.hbmRegion(y, f.outMem(p.out), 64, f.valueName(p.out))
+		p.saved = true
+		if p.keep == nil {
+			p.ring = f.must(b+1, tile)
+		}
+	}
+}
+
+func (p *conv) loadWeights(w int64) {
+	f := p.f
+	x := &f.values[p.ker]
+	slot := int(w) % len(p.weights.tiles)
+	if int64(len(p.weights.tiles)) < p.work {
+		slot = int(p.loaded) % len(p.weights.tiles)
+		p.loaded++
+	}
+	f.load(p.ker, f.pieceOf(p.ker, w, p.work), p.weights, slot, share(x.total, w, p.work), f.l.arr.parts, max(p.weights.tileBytes/max(x.size, 1), 1))
+}
+
+func (p *conv) loadInput(t, step int64) {
+	f := p.f
+	x := &f.values[p.in]
+	f.load(p.in, f.pieceOf(p.in, t, p.tiles), p.inRing, int(step)%len(p.inRing.tiles), share(x.total, t, p.tiles), f.l.arr.parts, max(p.inRing.tileBytes/max(x.size, 1), 1))
+}
+
+// tile emits the products of one block of output features and one tile of
+// positions, summed up over taps and input features, and what follows them.
+func (p *conv) tile(w, width, t, step int64) {
+	f := p.f
+	a := f.l.arr
+	e := &f.l.e
+	n := p.cols / p.tiles
+	last := t == p.tiles-1
+	if last {
+		n = p.cols - (p.tiles-1)*n
+	}
+	slot := int(w) % len(p.weights.tiles)
+	if int64(len(p.weights.tiles)) < p.work {
+		slot = int(p.loaded-1) % len(p.weights.tiles)
+	}
+	kd, id := f.values[p.ker].dtype, f.values[p.in].dtype
+	bank := f.nextBank()
+	first := true
+	mul := func(rows, n int64, stop bool) {
+		for k := range ceilDiv(rows, a.parts) {
+			kk := min(a.parts, rows-k*a.parts)
+			f.reads(p.weights, slot, slot+1, 0, width, kk, kd)
+			if p.inChip != nil {
+				t0, t1 := p.inChip.span(t, t+1, p.tiles)
+				f.reads(p.inChip, t0, t1, 0, n, kk, id)
+			} else {
+				s := int(step) % len(p.inRing.tiles)
+				f.reads(p.inRing, s, s+1, 0, n, kk, id)
+			}
+			f.bankOut(first, bank, 0, n, width)
+			f.matmul(kk, width, n, id, first, stop && k == ceilDiv(rows, a.parts)-1, 0, bank)
+			first = false
+			f.flops = components.AddSize(f.flops, components.MulSize(2*kk*width*n, e.mult))
+		}
+	}
+	kr := p.fold * p.c.In
+	rest := p.pairs - p.cols*p.fold
+	full, tail := n/a.movN, n%a.movN
+	e.loopAlike(full, func(int64) { mul(kr, a.movN, false) })
+	if tail > 0 {
+		mul(kr, tail, rest == 0 || !last)
+	}
+	if last && rest > 0 {
+		mul(rest*p.c.In, 1, true)
+	}
+	x := &f.values[p.out]
+	to, at := p.keep, int(w*p.tiles+t)
+	if to == nil {
+		to, at = p.ring, int(p.done)%len(p.ring.tiles)
+	}
+	p.done++
+	total := p.tiles * p.work * p.width * a.statM
+	p.leave.emit(bank, to, at, 0, width, p.width, (w*p.tiles+t)*p.width*a.statM, total)
+	if p.saved {
+		block := share(x.total, w, p.work)
+		bytes := share(block, t, p.tiles)
+		part := f.partOf(p.out, w*(x.total/p.work)+t*(block/p.tiles), bytes)
+		e.later(f.l.opt.Buffers, func() { f.store(p.out, to, int64(at), int64(at+1), part, bytes, width, p.width, 0) })
+	}
 }
 
 // depthwise lowers a convolution of few features a group on DVE: a multiply

@@ -102,7 +102,7 @@ func (f *fn) sideOf(a ref, contract []int64, with, onTheWay bool) (v int32, turn
 		return a.v, false
 	}
 	rows := max(x.elems/k, 1)
-	if onTheWay && x.chip == nil && x.turned < 0 && !x.moves && ceilDiv(k, f.l.arr.parts)*rows*x.size > f.l.arr.budget/shareOfSBUF && f.l.psum() {
+	if onTheWay && x.chip == nil && x.turned < 0 && !x.moves && !x.double && f.l.arr.banks >= 4 && ceilDiv(k, f.l.arr.parts)*rows*x.size > f.l.arr.budget/shareOfSBUF {
 		return a.v, true
 	}
 	return f.turnedCopy(a.v, k), false
@@ -241,7 +241,7 @@ func (f *fn) product(i int32, l, r side, z components.DotSize, out int32) {
 		s, m = m, s
 	}
 	kt := ceilDiv(z.K, a.parts)
-	p := prod{f: f, s: &s, m: &m, kt: kt, z: z, out: out, dtype: f.values[lv].dtype, perPart: swapped}
+	p := prod{f: f, s: &s, m: &m, kt: kt, z: z, out: out, dtype: f.values[lv].dtype}
 	if f.values[rv].dtype.Size() > p.dtype.Size() {
 		p.dtype = f.values[rv].dtype
 	}
@@ -295,9 +295,9 @@ func (f *fn) product(i int32, l, r side, z components.DotSize, out int32) {
 			m.ring = f.must(n, p.kc*w*sizeM)
 		}
 	}
-	p.fin = x.fin
 	p.results()
-	p.withHomes()
+	p.leave = leaving{f: f, fin: x.fin, out: out, perPart: swapped, width: p.nw}
+	p.leave.bring()
 	// Full blocks of columns, then the ragged one.
 	for b0, bw := range cuts(s.cols, p.bm) {
 		p.blocks(b0*p.bm, bw.n, bw.w)
@@ -308,14 +308,7 @@ func (f *fn) product(i int32, l, r side, z components.DotSize, out int32) {
 			f.sb.release(r)
 		}
 	}
-	if p.fin != nil {
-		for _, a := range x.args { // in a fixed order
-			if r := p.fin.homes[a.v]; r != nil {
-				f.sb.release(r)
-				delete(p.fin.homes, a.v)
-			}
-		}
-	}
+	p.leave.release()
 	f.forget(x.args)
 	for _, v := range []int32{lv, rv} {
 		f.forgetValue(v)
@@ -359,11 +352,8 @@ type prod struct {
 	nw     int64
 	mt, nt int64
 	depth  int // stores held back
-	fin    *finish
-	withs  int64 // tiles of its second operands that were loaded
-	// perPart tells that columns of the result, as the graph has them, lie on
-	// the partitions.
-	perPart bool
+	leave  leaving
+	sums   []int // banks that are summing up
 }
 
 // fetch brings the whole moving operand on chip.
@@ -493,6 +483,9 @@ func (p *prod) turnChunk(o *side, to *region, slot int, from part, rows, w int64
 		kr := min(a.parts, rows-k*a.parts)
 		for j0 := int64(0); j0 < across; j0 += perBank {
 			bank := f.nextBank()
+			for slices.Contains(p.sums, bank) { // half of them at most
+				bank = f.nextBank()
+			}
 			cols := min(perBank*a.parts, w-j0*a.parts)
 			for j := j0; j < min(j0+perBank, across); j++ {
 				n := min(a.parts, w-j*a.parts)
@@ -552,6 +545,7 @@ func (p *prod) tile(b, c, w, n0, nw int64, base int) {
 	for j := range mt {
 		banks[j] = f.nextBank()
 	}
+	p.sums = banks[:mt]
 	for q := range ceilDiv(p.kt, p.kc) {
 		if e.err != nil {
 			return
@@ -582,6 +576,7 @@ func (p *prod) tile(b, c, w, n0, nw int64, base int) {
 			}
 		}
 	}
+	p.sums = nil
 	for j := range mt {
 		p.finish(b, c+j*a.statM, n0, min(a.statM, w-j*a.statM), nw, banks[j])
 	}
@@ -600,7 +595,7 @@ func (p *prod) finish(b, c, n0, mw, nw int64, bank int) {
 		p.tiles++
 	}
 	at, all := (b*p.s.cols+c)*p.m.cols+n0*mw, p.z.Batch*p.s.cols*p.m.cols
-	p.leavePSUM(bank, to, slot, c, n0, mw, nw, at, all)
+	p.leave.emit(bank, to, slot, n0, mw, nw, at, all)
 	if p.saved {
 		v := p.out
 		bytes := mw * nw * x.size

@@ -17,7 +17,9 @@ type finishStep struct {
 // first instruction reads the bank, so that no copy is needed.
 type finish struct {
 	steps []finishStep
-	homes map[int32]*region // of second operands that the kernel brought in
+	// perPart tells that vectors are one value a partition, so that one
+	// instruction does scale, shift and function.
+	perPart bool
 }
 
 // most bounds the operators that follow a product in its kernel.
@@ -31,10 +33,17 @@ func (f *fn) finishesIn(i int32) {
 	if len(x.outs) != 1 || len(x.args) != 2 {
 		return
 	}
-	if z := f.l.g.DotSize(x.op); z.K*min(z.M, z.N) <= elementwiseK {
+	fin := &finish{}
+	columns := f.ofColumns
+	if d, ok := f.l.g.ConvDims(x.op); x.kind == components.OpConvolution {
+		if !ok || f.isDepthwise(i) {
+			return
+		}
+		fin.perPart = true
+		columns = func(v int32) (ref, bool) { return f.repeatedAlong(v, d.OutputFeature) }
+	} else if z := f.l.g.DotSize(x.op); z.K*min(z.M, z.N) <= elementwiseK {
 		return
 	}
-	fin := &finish{homes: map[int32]*region{}}
 	first := x.outs[0]
 	args := slices.Clone(x.args)
 	var ops []int32
@@ -66,7 +75,7 @@ func (f *fn) finishesIn(i int32) {
 				ok = false
 			default:
 				s.with = a.v
-				if vec, is := f.ofColumns(a.v); is {
+				if vec, is := columns(a.v); is {
 					s.with, s.vector = vec.v, true
 				} else if full++; full > 1 || f.values[a.v].elems != y.elems || f.values[a.v].double {
 					ok = false
@@ -120,6 +129,18 @@ func (f *fn) finishesIn(i int32) {
 
 // add appends an instruction; two that one instruction does become one.
 func (fin *finish) add(s finishStep) {
+	if n := len(fin.steps); n > 0 && fin.perPart && fin.steps[n-1].vector && (s.vector || s.with < 0 && (s.op == components.OpcodeTensorScalar || s.op == components.OpcodeActivation)) {
+		// Scale, shift and function of a channel are one instruction.
+		last := &fin.steps[n-1]
+		last.fn = s.fn
+		switch {
+		case s.op == components.OpcodeActivation:
+			last.op, last.eng = s.op, s.eng
+		case last.op != components.OpcodeActivation:
+			last.op, last.eng = components.OpcodeTensorScalarPtr, onAny
+		}
+		return
+	}
 	if n := len(fin.steps); n > 0 && s.with < 0 {
 		last := &fin.steps[n-1]
 		const scalarOp, copyOp = components.OpcodeTensorScalar, components.OpcodeTensorCopy
@@ -140,80 +161,114 @@ func (fin *finish) add(s finishStep) {
 	fin.steps = append(fin.steps, s)
 }
 
-// withHomes brings second operands that every tile of a product reads on chip:
-// vectors, once for the kernel. featureMajor tells that the columns of the
-// result lie on the partitions.
-func (p *prod) withHomes() {
-	if p.fin == nil {
+// leaving takes finished sums from PSUM to the result of a product.
+type leaving struct {
+	f   *fn
+	fin *finish
+	out int32
+	// perPart tells that the columns of the result, as the graph has them, lie
+	// on the partitions.
+	perPart bool
+	width   int64 // columns of a tile
+	withs   int64 // tiles of second operands that were loaded
+	homes   []home
+}
+
+// home is where the kernel keeps a second operand that it brought on chip.
+type home struct {
+	v int32
+	r *region
+}
+
+func (l *leaving) home(v int32) *region {
+	for _, h := range l.homes {
+		if h.v == v {
+			return h.r
+		}
+	}
+	return nil
+}
+
+// bring loads the vectors that every tile reads and makes room for tiles of
+// other second operands that are not on chip.
+func (l *leaving) bring() {
+	if l.fin == nil {
 		return
 	}
-	f := p.f
-	for k := range p.fin.steps {
-		s := &p.fin.steps[k]
+	f := l.f
+	for k := range l.fin.steps {
+		s := &l.fin.steps[k]
 		if s.with < 0 {
 			continue
 		}
 		x := &f.values[s.with]
 		x.lastOn = f.kern
-		if _, ok := p.fin.homes[s.with]; ok {
-			continue
-		}
 		switch {
-		case x.chip != nil:
+		case l.home(s.with) != nil || x.chip != nil:
 		case s.vector:
 			r := f.must(1, max(x.elems*x.size, 4))
 			f.load(s.with, f.partOf(s.with, 0, x.total), r, 0, x.total, f.l.arr.parts, x.elems)
-			p.fin.homes[s.with] = r
+			l.homes = append(l.homes, home{s.with, r})
 		default:
 			f.ensureHBM(s.with)
-			p.fin.homes[s.with] = f.must(f.l.opt.Buffers+1, p.nw*x.size)
+			l.homes = append(l.homes, home{s.with, f.must(f.l.opt.Buffers+1, l.width*x.size)})
 		}
 	}
 }
 
-// leavePSUM does what follows the product to a finished sum of nw columns on
-// mw partitions, from its bank to the result's tile.
-func (p *prod) leavePSUM(bank int, to *region, slot int, c, n0, mw, nw, at, all int64) {
-	f := p.f
-	x := &f.values[p.out]
-	if p.fin == nil || len(p.fin.steps) == 0 {
-		f.evictBank(bank, to, slot, nw, mw, x.dtype, "copy")
+func (l *leaving) release() {
+	for _, h := range l.homes {
+		l.f.sb.release(h.r)
+	}
+	l.homes = nil
+}
+
+// emit does what follows a product to a finished sum of n columns from column
+// n0 on, on parts partitions, from its bank to the result's tile. The sum is
+// element at of all of the result.
+func (l *leaving) emit(bank int, to *region, slot int, n0, parts, n, at, all int64) {
+	f := l.f
+	x := &f.values[l.out]
+	if l.fin == nil || len(l.fin.steps) == 0 {
+		f.evictBank(bank, to, slot, n, parts, x.dtype, "copy")
 		return
 	}
-	dst := spot{to, slot, 0, nw, x.dtype}
-	src := f.bankSpot(bank, 0, nw)
-	for k := range p.fin.steps {
-		s := &p.fin.steps[k]
-		op, eng := s.op, s.eng
+	dst := spot{to, slot, 0, n, x.dtype}
+	src := f.bankSpot(bank, 0, n)
+	for k := range l.fin.steps {
+		s := &l.fin.steps[k]
+		op := s.op
 		if s.with < 0 {
-			f.vec(eng, op, s.fn, nw, mw, dst, src)
+			f.vec(s.eng, op, s.fn, n, parts, dst, src)
 			src = dst
 			continue
 		}
 		w := &f.values[s.with]
-		home := p.fin.homes[s.with]
-		var second spot
+		r := l.home(s.with)
+		second := spot{w.chip, 0, 0, n, w.dtype}
 		switch {
-		case s.vector && p.perPart && home != nil: // one value a partition
-			second = spot{home, 0, 0, 1, w.dtype}
+		case s.vector && l.perPart: // one value a partition
+			second.n = 1
+			if r != nil {
+				second.r = r
+			}
 			if op == components.OpcodeTensorTensor {
 				op = components.OpcodeTensorScalarPtr
 			}
-		case s.vector && home != nil:
-			second = spot{home, 0, min(n0*w.size, max(home.bytes-w.size, 0)), nw, w.dtype}
 		case s.vector:
-			second = spot{w.chip, 0, 0, 1, w.dtype}
-		case home != nil:
-			i := int(p.withs) % len(home.tiles)
-			p.withs++
-			lo, hi := mulDiv(at, w.total, all), mulDiv(at+mw*nw, w.total, all)
-			f.load(s.with, f.partOf(s.with, lo, max(hi-lo, 1)), home, i, max(hi-lo, 1), mw, nw)
-			second = spot{home, i, 0, nw, w.dtype}
+			if r != nil {
+				second.r, second.off = r, min(n0*w.size, max(r.bytes-w.size, 0))
+			}
+		case r != nil:
+			i := int(l.withs) % len(r.tiles)
+			l.withs++
+			lo, hi := mulDiv(at, w.total, all), mulDiv(at+parts*n, w.total, all)
+			f.load(s.with, f.partOf(s.with, lo, max(hi-lo, 1)), r, i, max(hi-lo, 1), parts, n)
+			second.r, second.t = r, i
 		default:
-			t0, _ := w.chip.span(at, at+mw*nw, all)
-			second = spot{w.chip, t0, 0, nw, w.dtype}
+			second.t, _ = w.chip.span(at, at+parts*n, all)
 		}
-		f.vec(eng, op, s.fn, nw, mw, dst, src, second)
+		f.vec(s.eng, op, s.fn, n, parts, dst, src, second)
 		src = dst
 	}
 }

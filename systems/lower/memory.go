@@ -36,6 +36,11 @@ func (l *lowerer) turn() uint16 {
 	return l.queue("qGpSimdSpillReload0", components.Pool)
 }
 
+// mostBytes bounds what a value of a graph takes in the tables of device
+// memory: graphs may have shapes of more bytes than any machine, and tables
+// have a largest address.
+const mostBytes = 1 << 48
+
 // location adds a row to the location table, for modules with operands.
 func (f *fn) location(r *region, name string, parts int64) {
 	if !f.l.opt.Operands {
@@ -59,7 +64,7 @@ func (f *fn) location(r *region, name string, parts int64) {
 
 // hbmRegion makes device memory for a value, in n tiles.
 func (f *fn) hbmRegion(v *value, mem components.Memory, n int64, name string) *region {
-	total := max(v.total, 1)
+	total := min(max(v.total, 1), mostBytes)
 	n = min(max(n, total/hbmTile, 1), hbmTiles)
 	r := &region{mem: mem, lo: f.dramNext, bytes: total, tileBytes: ceilDiv(total, n), refs: 1}
 	r.tiles = make([]tileState, ceilDiv(total, r.tileBytes))
@@ -299,7 +304,7 @@ func (f *fn) needsHBM(v int32) bool {
 // they are there.
 func (f *fn) readsChip(u int32) bool {
 	k := f.flats[u].kind
-	return mappable(k) || k == components.OpDot || k == components.OpRaggedDot || k == components.OpScaledDot
+	return mappable(k) || k == components.OpDot || k == components.OpRaggedDot || k == components.OpScaledDot || k == components.OpConvolution && !f.isDepthwise(u)
 }
 
 // forget takes values off the chip that nobody reads any more.

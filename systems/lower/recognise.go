@@ -43,7 +43,7 @@ func (f *fn) recognise() {
 			}
 		}
 		for i := range f.flats {
-			if x := &f.flats[i]; !x.gone && x.kind == components.OpDot && x.attn == nil {
+			if x := &f.flats[i]; !x.gone && (x.kind == components.OpDot && x.attn == nil || x.kind == components.OpConvolution) {
 				f.finishesIn(int32(i))
 			}
 		}
