@@ -57,6 +57,7 @@ type conv struct {
 	width        int64 // positions of a tile
 	mt, work     int64 // blocks of output features of a group, and of all
 	m            int64 // output features of a group
+	spread       int64 // bytes of the input with a copy for each of these taps
 	inRing       *region
 	inChip       *region
 	weights      *region // of all blocks, or of a few that take turns
@@ -143,6 +144,15 @@ func (p *conv) rooms() {
 	nin, nker := f.values[p.in], f.values[p.ker]
 	per := max(ceilDiv(nin.total, a.parts), nin.size)
 	switch {
+	case p.fold > 1:
+		// Each of the taps that share the partitions has the input shifted to
+		// its place: so many copies, or the elements that are used where these
+		// are fewer.
+		p.spread = min(components.MulSize(nin.total, p.fold), components.MulSize(p.pairs, p.c.In*nin.size))
+		if nin.chip == nil {
+			f.ensureHBM(p.in)
+		}
+		p.inRing = f.must(b, min(max(ceilDiv(p.spread/p.tiles, a.parts), nin.size), a.tile*2))
 	case nin.chip != nil:
 		p.inChip = nin.chip
 	case per <= a.budget/shareOfSBUF:
@@ -203,7 +213,31 @@ func (p *conv) loadWeights(w int64) {
 func (p *conv) loadInput(t, step int64) {
 	f := p.f
 	x := &f.values[p.in]
+	if p.spread > 0 {
+		p.loadSpread(t, step)
+		return
+	}
 	f.load(p.in, f.pieceOf(p.in, t, p.tiles), p.inRing, int(step)%len(p.inRing.tiles), share(x.total, t, p.tiles), f.l.arr.parts, max(p.inRing.tileBytes/max(x.size, 1), 1))
+}
+
+// loadSpread brings the input of a tile to the partitions of all taps that share
+// them, from device memory or from where it is on chip.
+func (p *conv) loadSpread(t, step int64) {
+	f := p.f
+	x := &f.values[p.in]
+	slot := int(step) % len(p.inRing.tiles)
+	bytes := share(p.spread, t, p.tiles)
+	parts := min(f.l.arr.parts, p.fold*p.c.In)
+	elems := max(min(p.inRing.tileBytes, ceilDiv(bytes, parts))/max(x.size, 1), 1)
+	if x.chip == nil {
+		f.load(p.in, f.pieceOf(p.in, t, p.tiles), p.inRing, slot, bytes, parts, elems)
+		return
+	}
+	t0, t1 := x.chip.span(t, t+1, p.tiles)
+	f.reads(x.chip, t0, t1, 0, elems, parts, x.dtype)
+	f.writes(p.inRing, slot, 0, elems, parts, x.dtype)
+	f.l.e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, elems: elems, parts: parts, dtype: x.dtype, bytes: bytes,
+		rowLen: max(ceilDiv(bytes, parts), 1), queue: f.l.turn()})
 }
 
 // tile emits the products of one block of output features and one tile of
