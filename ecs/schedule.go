@@ -16,6 +16,8 @@ type System[W any] struct {
 	Run    func(ctx context.Context, w *W) error
 	Reads  []Component
 	Writes []Component
+	// Earlier are components that it reads where an earlier system wrote them.
+	Earlier []Component
 }
 
 // Schedule runs systems in the order in which they are listed.
@@ -23,6 +25,8 @@ type Schedule[W any] struct {
 	Systems []System[W]
 	// Given are the components that exist before the first system runs.
 	Given []Component
+	// Reasons say why what reads a component needs it.
+	Reasons map[Component]string
 }
 
 // Check tells whether every component is written, or given, before it is
@@ -40,7 +44,7 @@ func (s Schedule[W]) Check() error {
 		names[sys.Name] = true
 		for _, c := range sys.Reads {
 			if !have[c] {
-				return fmt.Errorf("system %s reads %s before any system wrote it", sys.Name, c)
+				return fmt.Errorf("system %s reads %s before any system wrote it: %s", sys.Name, c, s.Reasons[c])
 			}
 		}
 		for _, c := range sys.Writes {

@@ -20,15 +20,26 @@ func Engine() scenario.Engine {
 	}}
 }
 
-// fillCosts is the cost system. The documented simulator has transfers on a
-// timeline of their own, so that they get rows first.
+// expandTransfers gives the transfers of DMA triggers rows of their own, as the
+// reference model places them.
+func expandTransfers(_ context.Context, w *World) error { return expand(&w.World) }
+
+func expand(w *components.World) error {
+	if w.Config.Model != cost.Reference {
+		return nil
+	}
+	m, err := transfer.Expand(w.Module)
+	if err != nil {
+		return err
+	}
+	w.Module = m
+	return nil
+}
+
+// fillCosts is the transfers and the cost system, for a copy of a world.
 func fillCosts(ctx context.Context, w *components.World) error {
-	if w.Config.Model == cost.Reference {
-		m, err := transfer.Expand(w.Module)
-		if err != nil {
-			return err
-		}
-		w.Module = m
+	if err := expand(w); err != nil {
+		return err
 	}
 	return cost.Fill(ctx, w)
 }

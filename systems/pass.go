@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/neuron/metricstore"
+	"perfsim/io/psim"
+	"perfsim/systems/emit"
 )
 
 // System is one step of a pass.
@@ -39,6 +42,9 @@ type Options struct {
 	Skip []string
 	// Start drops every pass before the first of that name.
 	Start string
+	// DumpAfter names systems, as Order names them, after which the tables of
+	// the module are written to the output folder as a snapshot.
+	DumpAfter []string
 }
 
 // Passes returns the default pipeline.
@@ -51,7 +57,7 @@ func Order(opt Options) (ecs.Schedule[World], error) {
 	if err != nil {
 		return ecs.Schedule[World]{}, err
 	}
-	s := ecs.Schedule[World]{Given: given}
+	s := ecs.Schedule[World]{Given: given, Reasons: reasons()}
 	have := slices.Clone(given)
 	for i, p := range passes {
 		last := !slices.ContainsFunc(passes[i+1:], func(q Pass) bool { return q.Name == p.Name })
@@ -66,7 +72,29 @@ func Order(opt Options) (ecs.Schedule[World], error) {
 			s.Systems = append(s.Systems, sys)
 		}
 	}
+	if err := addDumps(&s, opt.DumpAfter); err != nil {
+		return s, err
+	}
 	return s, s.Check()
+}
+
+// addDumps inserts a system behind each of the named ones that writes the
+// tables as they are then.
+func addDumps(s *ecs.Schedule[World], names []string) error {
+	for _, name := range names {
+		i := slices.IndexFunc(s.Systems, func(sys System) bool { return sys.Name == name })
+		if i < 0 {
+			var known []string
+			for _, sys := range s.Systems {
+				known = append(known, sys.Name)
+			}
+			return fmt.Errorf("no system that runs is called %q (%s)", name, strings.Join(known, ", "))
+		}
+		file := "after-" + strings.ReplaceAll(name, "/", "-") + psim.Exporter.Suffix
+		s.Systems = slices.Insert(s.Systems, i+1, System{Name: name + "/dump", Reads: given,
+			Run: func(ctx context.Context, w *World) error { return emit.Tables(ctx, &w.World, &w.Out, file) }})
+	}
+	return nil
 }
 
 // missing says what has to run before pass p, which needs component c; later

@@ -42,6 +42,20 @@ func pipeline() []Pass {
 	}
 }
 
+// What needs what, and why; docs of the order for people, and the reason in the
+// error of an order that is wrong.
+func reasons() map[ecs.Component]string {
+	return map[ecs.Component]string{
+		"edges":         "an instruction starts when its producers let it",
+		"instr.issue":   "a lane is busy for the issue interval",
+		"instr.latency": "an event ends a latency after its start",
+		"events":        "figures and traces are those of placed instructions",
+		"results":       "the latency of a module is that of its blocks",
+		"metrics":       "the store is written when all passes have published",
+		"files.traces":  "the package holds the traces",
+	}
+}
+
 // given are the components a module brings.
 var given = []ecs.Component{"instr", "edges", "blocks", "operands", "lanes", "machine"}
 
@@ -83,7 +97,8 @@ func postSched(Pass, bool) []System {
 			w.Scheduled = append(w.Scheduled, blocks...)
 			w.Changed()
 			return err
-		}), Reads: []ecs.Component{"instr", "machine", "edges", "blocks"}, Writes: []ecs.Component{"instr", "edges", "instr.issue", "instr.latency"}},
+		}), Reads: []ecs.Component{"instr", "machine", "edges", "blocks", "lanes", "operands"}, Earlier: []ecs.Component{"results"},
+			Writes: []ecs.Component{"instr", "edges", "blocks", "operands", "instr.issue", "instr.latency"}},
 		{Name: "counts", Run: func(_ context.Context, w *World) error { summary.Count(w.Metrics, w.Module); return nil },
 			Reads: []ecs.Component{"instr", "lanes"}, Writes: []ecs.Component{"metrics"}},
 		{Name: "trace", Run: when(func(ctx context.Context, w *World) error {
@@ -118,10 +133,12 @@ func perfSim(p Pass, last bool) []System {
 		}
 	}
 	list := []System{
-		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return fillCosts(ctx, &w.World) }),
-			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
-		{Name: "place", Run: unlessPlaced(placeModel),
-			Reads: []ecs.Component{"instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results"}},
+		{Name: "transfers", Run: unlessPlaced(expandTransfers), // before cost: a transfer is an instruction with a cost of its own
+			Reads: []ecs.Component{"instr", "edges", "blocks", "operands", "lanes"}, Writes: []ecs.Component{"instr", "edges", "blocks", "operands"}},
+		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) }),
+			Reads: []ecs.Component{"instr", "machine", "lanes"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
+		{Name: "place", Run: unlessPlaced(placeModel), // after cost
+			Reads: []ecs.Component{"instr", "instr.issue", "instr.latency", "edges", "blocks", "lanes"}, Writes: []ecs.Component{"events", "results"}},
 		{Name: "summary", Run: func(ctx context.Context, w *World) error {
 			if early && w.PreAlloc != nil {
 				return w.preAlloc(ctx, p)
@@ -136,7 +153,8 @@ func perfSim(p Pass, last bool) []System {
 			}
 			w.estimate(p)
 			return nil
-		}, Reads: []ecs.Component{"events", "results"}, Writes: []ecs.Component{"summary", "metrics"}},
+		}, Reads: []ecs.Component{"instr", "instr.issue", "instr.latency", "edges", "blocks", "lanes", "operands", "events", "results"},
+			Writes: []ecs.Component{"summary", "metrics"}},
 	}
 	if last { // an earlier pass of the same name would write the same files
 		list = append(list, System{Name: "traces", Run: func(ctx context.Context, w *World) error {

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/compare"
 	"perfsim/systems/explain"
-	"perfsim/systems/index"
 	"perfsim/systems/lower"
 	"perfsim/systems/place"
 	"perfsim/systems/query"
@@ -33,10 +34,13 @@ type Result struct {
 	// ReadTime is what reading and lowering took, Time what all took.
 	ReadTime, Time time.Duration
 
-	mu    sync.Mutex
-	why   [2]*components.Attribution
-	slack []uint64
-	paths []*attribute.Path
+	// What analyses write; made says which of it is there.
+	mu     sync.Mutex
+	made   map[ecs.Component]bool
+	why    [2]*components.Attribution
+	slack  []uint64
+	paths  []*attribute.Path
+	stalls *antidep.Report
 }
 
 // Summary returns the figures that people read first.
@@ -47,61 +51,6 @@ func (r *Result) Rules() place.Rules { return place.RulesFor(&r.World.World) }
 
 // Engine returns the prediction for changed copies of the world.
 func (r *Result) Engine() scenario.Engine { return Engine() }
-
-// Why returns what held every instruction in one run.
-func (r *Result) Why(ctx context.Context, run components.Run) (*components.Attribution, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.whyLocked(ctx, run)
-}
-
-func (r *Result) whyLocked(ctx context.Context, run components.Run) (*components.Attribution, error) {
-	if r.why[run] != nil {
-		return r.why[run], nil
-	}
-	w, err := r.reasoned(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a, err := attribute.Bind(ctx, w, r.Rules(), run)
-	if err != nil {
-		return nil, err
-	}
-	r.why[run] = a
-	return a, nil
-}
-
-// Slack returns by how much every instruction could end later in run A
-// without the run getting longer, in ns.
-func (r *Result) Slack(ctx context.Context) ([]uint64, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.slack != nil {
-		return r.slack, nil
-	}
-	a, err := r.whyLocked(ctx, components.RunA)
-	if err != nil {
-		return nil, err
-	}
-	r.slack, err = attribute.Slack(ctx, &r.World.World, r.Rules(), a)
-	return r.slack, err
-}
-
-// Paths returns the critical path of every top-level block in run A.
-func (r *Result) Paths(ctx context.Context) ([]*attribute.Path, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.paths != nil {
-		return r.paths, nil
-	}
-	a, err := r.whyLocked(ctx, components.RunA)
-	if err != nil {
-		return nil, err
-	}
-	w := &r.World.World
-	r.paths, err = attribute.CriticalPath(ctx, w, r.Rules(), a, attribute.Options{Block: -1, Trips: w.Config.Loops == components.Trips})
-	return r.paths, err
-}
 
 // reasoned returns the world with the reasons of a model that gives them as it
 // places; where the request did not ask for them it places once more.
@@ -133,14 +82,6 @@ func (r *Result) Explain(ctx context.Context, o explain.Options) (*explain.Analy
 		return nil, err
 	}
 	return explain.Analyse(ctx, w, Engine(), o)
-}
-
-// Index returns the world with its bitmap indexes: lane and opcode to
-// instructions, edge class to edges.
-func (r *Result) Index(ctx context.Context) (*components.World, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return &r.World.World, index.Build(ctx, &r.World.World)
 }
 
 // Query answers an expression over instructions or dependencies.

@@ -11,6 +11,7 @@ import (
 	"perfsim/ecs/proptest"
 	"perfsim/systems/attribute"
 	"perfsim/systems/cost"
+	"perfsim/systems/index"
 	"perfsim/systems/internal/randmod"
 	"perfsim/systems/place"
 	"perfsim/systems/scenario"
@@ -102,7 +103,7 @@ func tiles(n int, load, use uint32) *components.World {
 func TestTiles(t *testing.T) {
 	w := tiles(10, 100, 300)
 	table := func(m *components.Module) *Table {
-		tab, err := Buffers(ctx, m, 2)
+		tab, err := Buffers(ctx, m, index.AntiEdges(w), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestMoreBuffers(t *testing.T) {
 		{200, 200, 1, 4000}, {200, 200, 2, 2200},
 	} {
 		w := tiles(10, c.load, c.use)
-		tab, err := Buffers(ctx, w.Module, 1)
+		tab, err := Buffers(ctx, w.Module, index.AntiEdges(w), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

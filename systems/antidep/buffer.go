@@ -3,6 +3,7 @@ package antidep
 import (
 	"context"
 	"fmt"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -76,20 +77,24 @@ type Table struct {
 	Of    []uint32
 }
 
-// chunk is how many rows one goroutine looks at.
+// chunk is how many edges one goroutine looks at.
 const chunk = 1 << 15
 
-// Buffers finds the buffer of every anti-dependency of a module.
-func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error) {
+// Buffers finds the buffer of every anti-dependency of a module. anti are the
+// ids of these edges (index.AntiEdges); no other edge is looked at.
+func Buffers(ctx context.Context, m *components.Module, anti ecs.Set, jobs int) (*Table, error) {
 	off, words := m.Edges.Preds.Offsets(), m.Edges.Preds.Words()
-	rows := max(len(off)-1, 0)
+	edges := make([]uint32, 0, anti.Len())
+	for batch := range anti.Batches() {
+		edges = append(edges, batch...)
+	}
 	// Every chunk numbers its own buffers; the numbers become the table's as
 	// the chunks are put together in order.
 	type part struct {
 		edges, of []uint32
 		buffers   []Buffer
 	}
-	parts := make([]part, (rows+chunk-1)/chunk)
+	parts := make([]part, (len(edges)+chunk-1)/chunk)
 	known := m.Operands.Len() > 0
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, jobs))
@@ -99,32 +104,25 @@ func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error
 				return err
 			}
 			p := &parts[n]
-			lo, hi := n*chunk, min((n+1)*chunk, rows)
-			anti := 0
-			for _, w := range words[off[lo]:off[hi]] {
-				if uint8(w>>ecs.ClassShift) == components.ClassAnti {
-					anti++
-				}
-			}
-			p.edges, p.of = make([]uint32, 0, anti), make([]uint32, 0, anti)
+			p.edges = edges[n*chunk : min((n+1)*chunk, len(edges))]
+			p.of = make([]uint32, 0, len(p.edges))
 			local := map[Buffer]uint32{}
-			for i := lo; i < hi; i++ {
-				for e := off[i]; e < off[i+1]; e++ {
-					if uint8(words[e]>>ecs.ClassShift) != components.ClassAnti {
-						continue
-					}
-					b := None
-					if known {
-						b = of(m, components.InstrID(i), components.InstrID(words[e]&ecs.TargetMask))
-					}
-					r, ok := local[b]
-					if !ok {
-						r = uint32(len(p.buffers))
-						local[b] = r
-						p.buffers = append(p.buffers, b)
-					}
-					p.edges, p.of = append(p.edges, e), append(p.of, r)
+			i := sort.Search(len(off)-1, func(i int) bool { return off[i+1] > p.edges[0] }) // the consumer of the first edge
+			for _, e := range p.edges {
+				for off[i+1] <= e {
+					i++
 				}
+				b := None
+				if known {
+					b = of(m, components.InstrID(i), components.InstrID(words[e]&ecs.TargetMask))
+				}
+				r, ok := local[b]
+				if !ok {
+					r = uint32(len(p.buffers))
+					local[b] = r
+					p.buffers = append(p.buffers, b)
+				}
+				p.of = append(p.of, r)
 			}
 			return nil
 		})
@@ -132,11 +130,7 @@ func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	n := 0
-	for _, p := range parts {
-		n += len(p.edges)
-	}
-	t := &Table{Edges: make([]uint32, 0, n), Of: make([]uint32, 0, n)}
+	t := &Table{Edges: edges, Of: make([]uint32, 0, len(edges))}
 	row := map[Buffer]uint32{}
 	var global []uint32
 	for k := range parts {
@@ -151,7 +145,6 @@ func Buffers(ctx context.Context, m *components.Module, jobs int) (*Table, error
 			}
 			global = append(global, r)
 		}
-		t.Edges = append(t.Edges, p.edges...)
 		for _, r := range p.of {
 			t.Of = append(t.Of, global[r])
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"perfsim/components"
+	"perfsim/systems/index"
 )
 
 // scatter makes a module whose instructions read and write random pieces of
@@ -114,7 +115,7 @@ func TestRoomAgainstBytesOfArrays(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(7, seed))
 		m := scatter(rng)
-		tab, err := Buffers(ctx, m, 1)
+		tab, err := Buffers(ctx, m, index.AntiEdges(&components.World{Module: m}), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
+	"perfsim/io/format"
 	"perfsim/io/neuron/metricstore"
 	"perfsim/io/neuron/pttf"
+	"perfsim/io/psim"
 	"perfsim/io/traces/catapult"
 )
 
@@ -155,6 +157,22 @@ func (o *Output) link(from, name string) (int64, error) {
 		return 0, err
 	}
 	return st.Size(), nil
+}
+
+// Tables writes a snapshot of the module's tables.
+func Tables(ctx context.Context, w *components.World, o *Output, name string) error {
+	if o.Dir == "" {
+		return nil
+	}
+	if err := o.open(); err != nil {
+		return err
+	}
+	slot := o.slot(name, "tables")
+	var err error
+	o.Artifacts[slot].Size, err = o.write(name, func(out io.Writer) error {
+		return psim.Write(ctx, out, w.Module, format.Options{Jobs: w.Config.Jobs})
+	})
+	return err
 }
 
 // Metrics writes the metric store.

@@ -11,6 +11,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
+	"perfsim/systems/index"
 	"perfsim/systems/place"
 	"perfsim/systems/scenario"
 )
@@ -263,7 +264,7 @@ func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 	if x.opt.Buffers < 0 || w.Latency(components.RunA) <= w.Latency(components.RunB) && !slices.Contains(x.Why.Cause.Slice(), components.CauseAnti) {
 		return nil
 	}
-	table, err := antidep.Buffers(ctx, m, w.Config.Jobs)
+	table, err := antidep.Buffers(ctx, m, index.AntiEdges(w), w.Config.Jobs)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 // Package index builds the bitmap indexes of a world: lane and opcode to
-// instructions, edge class to edges. They answer queries; no system of a
-// simulation walks them, so they are built when the first query asks.
+// instructions, edge class to edges. Queries combine them; the stalls of
+// anti-dependencies are looked for among the edges of one class. Placement
+// walks all rows and uses none, so they are built when first asked for.
 package index
 
 import (
@@ -36,4 +37,13 @@ func Build(ctx context.Context, w *components.World) error {
 		})
 	}
 	return g.Wait()
+}
+
+// AntiEdges returns the ids of the anti-dependencies that placement honours.
+func AntiEdges(w *components.World) ecs.Set {
+	x := w.ByClass
+	if x == nil {
+		x = ecs.BuildIndex(w.Module.Edges.Preds.Words(), int(components.NumClasses), ecs.ClassShift)
+	}
+	return x.Set(int(components.ClassAnti))
 }

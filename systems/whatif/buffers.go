@@ -12,6 +12,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
+	"perfsim/systems/index"
 	"perfsim/systems/place"
 	"perfsim/systems/scenario"
 )
@@ -20,7 +21,7 @@ import (
 // as there is room for.
 func (p *plan) buffers(ctx context.Context, n int) error {
 	m := p.w.Module
-	t, err := antidep.Buffers(ctx, m, 1)
+	t, err := antidep.Buffers(ctx, m, index.AntiEdges(p.w), 1)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func worthOf(ctx context.Context, w *components.World, engine scenario.Engine) (
 	if err != nil {
 		return nil, err
 	}
-	t, err := antidep.Buffers(ctx, w.Module, w.Config.Jobs)
+	t, err := antidep.Buffers(ctx, w.Module, index.AntiEdges(w), w.Config.Jobs)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"perfsim/ecs"
 	"perfsim/systems/antidep"
 	"perfsim/systems/cost"
+	"perfsim/systems/index"
 	"perfsim/systems/place"
 	"perfsim/systems/scenario"
 )
@@ -538,7 +539,7 @@ func (p *plan) drop(s Setting) error {
 			return errors.New("write drop=anti:buffer=NAME")
 		}
 		p.edges = append(p.edges, func(ctx context.Context, p *plan) error {
-			t, err := antidep.Buffers(ctx, p.w.Module, 1)
+			t, err := antidep.Buffers(ctx, p.w.Module, index.AntiEdges(p.w), 1)
 			if err != nil {
 				return err
 			}

@@ -51,6 +51,9 @@ store and the package file.perf-sim.`,
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
 			}
+			if len(passes.DumpAfter) > 0 && out == "" {
+				return usagef("--dump-after needs a folder: -o DIR")
+			}
 			in.skipOperands = out == "" && rec.device == "" && rec.print == ""
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
@@ -99,6 +102,7 @@ store and the package file.perf-sim.`,
 	fl.BoolVar(&r.DumpSched, "dump-postsched-trace", false, "with -o and --policy: write the traces of post_sched, ps_trace.*")
 	fl.StringSliceVar(&passes.Only, "pass", nil, "replace the pipeline by these passes (see 'perfsim passes')")
 	fl.StringSliceVar(&passes.Skip, "skip-pass", nil, "leave these passes out")
+	fl.StringSliceVar(&passes.DumpAfter, "dump-after", nil, "with -o: write the tables after this system, as --timings names it")
 	fl.StringVar(&passes.Start, "start-pass", "", "drop every pass before this one")
 	return c
 }
