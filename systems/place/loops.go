@@ -87,6 +87,7 @@ func (k *kernel) use(b int) *use {
 	in := &k.m.Instr
 	first, end := k.m.Blocks.First.At(b), k.m.Blocks.End.At(b)
 	lanes, flags, mark := in.Lane.View(int(first), int(end)), in.Flags.View(int(first), int(end)), k.loop.mark
+	chained := false
 	for n, l := range lanes {
 		f := flags[n]
 		if f&components.FlagLoop != 0 {
@@ -101,6 +102,7 @@ func (k *kernel) use(b int) *use {
 			u.lanes = append(u.lanes, laneUse{l, i, i})
 		}
 		u.streams = u.streams || k.rules.Shared(k.m, i)
+		chained = chained || Chained(f, in.Banks.At(int(i)))
 		if key, depth := k.rules.Ring(k.m, i); depth > 0 && !slices.Contains(u.rings, key) {
 			u.rings = append(u.rings, key)
 			u.depths = append(u.depths, min(depth, ringLook))
@@ -115,6 +117,9 @@ func (k *kernel) use(b int) *use {
 				seen = append(seen, c)
 				for n := range NumBanks {
 					u.slots = append(u.slots, int(c)*NumBanks+n)
+				}
+				if chained {
+					u.slots = append(u.slots, k.resources.slots.ChainAt(int(c)))
 				}
 			}
 		}

@@ -45,6 +45,10 @@ func run(ctx context.Context, w *components.World, rules Rules, assembly bool) e
 	// fast is what the plain path works in, used again for the next block.
 	var fast *sync.Pool
 	if assembly {
+		// The assembly knows no PSUM writes without banks.
+		assembly = !rules.Banks || !hasChained(m)
+	}
+	if assembly {
 		fast = &sync.Pool{New: func() any { return newPadded(m.Instr.Len()) }}
 	}
 	w.Placement++
@@ -93,6 +97,17 @@ func run(ctx context.Context, w *components.World, rules Rules, assembly bool) e
 // populateFrom is how many rows make it worth having a second core fetch the
 // memory of the events.
 const populateFrom = 1 << 18
+
+// hasChained tells whether m has PSUM writes whose banks are not known.
+func hasChained(m *components.Module) bool {
+	flags, banks := m.Instr.Flags.Slice(), m.Instr.Banks.Slice()
+	for i, f := range flags {
+		if Chained(f, banks[i]) {
+			return true
+		}
+	}
+	return false
+}
 
 func hasCollectives(m *components.Module) bool {
 	return slices.ContainsFunc(m.Instr.Flags.Slice(), func(f components.Flags) bool { return f&components.FlagCollective != 0 })
@@ -341,7 +356,7 @@ func (k *kernel) rows(lo, hi uint32) error {
 		l := lane[r]
 		f := &k.free[l]
 		a, b = max(a, f[0]), max(b, f[1])
-		more := couplings || useBanks && banks[r] != 0
+		more := couplings || useBanks && (banks[r] != 0 || Chained(flags[r], 0))
 		if more {
 			t := k.engineFree(i)
 			a, b = max(a, t[0]), max(b, t[1])

@@ -47,7 +47,7 @@ var table = [...]Rule{
 		Params: []string{"latency.*"}, Off: "drop=output"},
 	{Cause: components.CauseOrdered, Doc: "An ordered instruction starts when the one before it has left its lane; after a DMA trigger when the transfer has ended; after a collective, where it is itself a collective or runs on Pool, when that collective's inputs had arrived.",
 		Params: []string{"issue.*"}, Off: "drop=ordered"},
-	{Cause: components.CauseBank, Doc: "An instruction that writes a PSUM bank starts when the last user of the bank has left its lane.",
+	{Cause: components.CauseBank, Doc: "An instruction that writes a PSUM bank starts when the last user of the bank has left its lane; where the input does not tell the bank, when the last such write of the core has.",
 		Name: "banks", Switch: func(r *Rules) *bool { return &r.Banks }, Off: "rule.banks=off", waits: waitBanks, takes: takeBanks},
 	{Cause: components.CauseCoupling, Doc: "DVE and Pool share a port: neither starts before the other has left its lane. Activation starts when the PSUM writes of both have ended.",
 		Name: "couplings", Switch: func(r *Rules) *bool { return &r.Couplings }, Off: "rule.couplings=off", waits: waitCoupled, takes: takePSUM},
@@ -124,11 +124,21 @@ func (n Slots) Bank(l uint16, k int) Slot {
 // BankAt returns the slot of bank k, counted over all cores.
 func (n Slots) BankAt(k int) Slot { return Slot(2*int(n) + k) }
 
+// Chain returns the slot of the PSUM writes of the core of lane l whose banks
+// are not known.
+func (n Slots) Chain(l uint16) Slot { return n.BankAt(n.ChainAt(int(l) / components.LanesPerCore)) }
+
+// ChainAt returns the number of that slot of a core among those of banks.
+func (n Slots) ChainAt(core int) int { return n.cores()*NumBanks + core }
+
 // Len returns the number of slots.
 func (n Slots) Len() int { return 2*int(n) + n.Banks() }
 
-// Banks returns the number of PSUM banks of all cores.
-func (n Slots) Banks() int { return (int(n)/components.LanesPerCore + 1) * NumBanks }
+// Banks returns the number of slots of PSUM banks of all cores, one a core for
+// banks that are not known among them.
+func (n Slots) Banks() int { return n.cores() * (NumBanks + 1) }
+
+func (n Slots) cores() int { return int(n)/components.LanesPerCore + 1 }
 
 // NumBanks is the number of PSUM banks of a core.
 const NumBanks = 8
@@ -155,6 +165,14 @@ type site struct {
 	barrier bool
 	banks   uint16 // read in the low byte, written in the high one
 	works   bool   // it has a latency, so it does use its banks
+	chained bool   // writes PSUM in banks that are not known
+}
+
+// Chained tells whether an instruction writes PSUM and its banks are not known:
+// the documented simulator then goes by the list psum_writer_chain. Its contents
+// are not published; here it is the last of these writes of the core.
+func Chained(flags components.Flags, banks uint16) bool {
+	return flags&components.FlagDstPSUM != 0 && banks>>NumBanks == 0
 }
 
 // Resources tells the slots of the instructions of one module under one set of
@@ -212,8 +230,9 @@ func (x *Resources) Takes(i uint32) []Take {
 func (x *Resources) look(i uint32) (plain bool) {
 	in := &x.m.Instr
 	x.site.lane, x.site.banks = in.Lane.At(int(i)), in.Banks.At(int(i))
-	x.site.barrier = in.Flags.At(int(i))&components.FlagBarrier != 0
-	if x.site.banks == 0 && !x.site.barrier {
+	flags := in.Flags.At(int(i))
+	x.site.barrier, x.site.chained = flags&components.FlagBarrier != 0, x.rules.Banks && Chained(flags, x.site.banks)
+	if x.site.banks == 0 && !x.site.barrier && !x.site.chained {
 		return true
 	}
 	x.site.first, x.site.works = coreOf(x.site.lane), in.Latency.At(int(i)) > 0
@@ -250,6 +269,9 @@ func takeLane(_ *Rules, s *site, dst []Take) []Take {
 }
 
 func waitBanks(r *Rules, s *site, dst []Wait) []Wait {
+	if s.chained {
+		return append(dst, Wait{s.slots.Chain(s.lane), components.CauseBank})
+	}
 	if written := s.banks >> NumBanks; r.Banks && written != 0 {
 		for k := range NumBanks {
 			if written>>k&1 != 0 {
@@ -261,6 +283,9 @@ func waitBanks(r *Rules, s *site, dst []Wait) []Wait {
 }
 
 func takeBanks(_ *Rules, s *site, dst []Take) []Take {
+	if s.chained && s.works {
+		dst = append(dst, Take{Slot: s.slots.Chain(s.lane)})
+	}
 	if used := s.banks | s.banks>>NumBanks; used != 0 && s.works {
 		for k := range NumBanks {
 			if used>>k&1 != 0 {
@@ -288,7 +313,7 @@ func waitCoupled(r *Rules, s *site, dst []Wait) []Wait {
 }
 
 func takePSUM(_ *Rules, s *site, dst []Take) []Take {
-	if s.banks>>NumBanks == 0 || !s.works {
+	if s.banks>>NumBanks == 0 && !s.chained || !s.works {
 		return dst
 	}
 	return append(dst, Take{Slot: s.slots.PSUM(s.lane), AtEnd: true})

@@ -88,6 +88,10 @@ func (s *slow) place(i uint32) {
 		}
 	}
 	banks := in.Banks.At(int(i))
+	chained := s.rules.Banks && f&components.FlagDstPSUM != 0 && banks>>8 == 0
+	if chained {
+		start = max(start, s.bankNext[[2]int{int(core), -1}])
+	}
 	for b := 0; b < 8; b++ {
 		if s.rules.Banks && banks>>(8+b)&1 != 0 {
 			start = max(start, s.bankNext[[2]int{int(core), b}])
@@ -145,6 +149,10 @@ func (s *slow) place(i uint32) {
 	s.events[i] = e
 	s.last = max(s.last, e.end())
 	s.timelines[lane] = append(s.timelines[lane], e)
+	if dur > 0 && chained {
+		s.psumEnd[lane] = e.end()
+		s.bankNext[[2]int{int(core), -1}] = e.next
+	}
 	if dur > 0 && banks != 0 && (s.rules.Banks || s.rules.Couplings) {
 		if banks>>8 != 0 {
 			s.psumEnd[lane] = e.end()

@@ -152,11 +152,15 @@ func (t *tracer) event(b []byte, i uint32, start, end, dur uint64, last *middle)
 	if t.flags[i]&components.FlagBarrier != 0 && !t.style.Barriers {
 		n += copy(o[n:], barrierText)
 	}
-	if banks := t.banks[i]; banks != 0 {
+	if banks := t.banks[i]; banks != 0 || t.flags[i]&components.FlagDstPSUM != 0 {
 		*(*[16]byte)(o[n:]) = shortBanks
 		n = putUint(o, n+len(banksText), uint64(banks&0xff))
 		o[n] = ','
-		n = putUint(o, n+1, uint64(banks>>8))
+		if banks>>8 == 0 && t.flags[i]&components.FlagDstPSUM != 0 {
+			n += 1 + copy(o[n+1:], "null") // it writes PSUM, and the input does not tell the banks
+		} else {
+			n = putUint(o, n+1, uint64(banks>>8))
+		}
 		o[n] = ']'
 		n++
 	}

@@ -47,6 +47,7 @@ type traceEvent struct {
 	start, dur           uint64 // ns
 	tid                  int
 	barrier              bool // one that has no thread of its own
+	chained              bool // writes PSUM in banks that the trace does not tell
 	transfer             bool // what a trigger started, which has the trigger's id
 	banks                uint16
 	deps                 []traceDep
@@ -156,6 +157,7 @@ func (t *traceReader) complete(v *fastjson.Value, off int64) error {
 	}
 	if b := a.GetArray("psum_banks"); len(b) == 2 {
 		e.banks = uint16(b[0].GetUint()&0xff) | uint16(b[1].GetUint()&0xff)<<8
+		e.chained = b[1].Type() == fastjson.TypeNull
 	}
 	for _, d := range a.GetArray("deps") {
 		dep := traceDep{engine: -1}
@@ -282,6 +284,9 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 		}
 		if m.Lanes.Engine.At(int(lane)) == components.All {
 			f |= components.FlagBarrier
+		}
+		if e.chained {
+			f |= components.FlagDstPSUM
 		}
 		in.Flags.Set(r, f|components.FlagMeasured)
 		for n, p := range producers[i] {

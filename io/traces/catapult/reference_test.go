@@ -97,8 +97,12 @@ func plainTrace(w *components.World, block int, r components.Run, graph bool, st
 			if in.Flags.At(int(i))&components.FlagBarrier != 0 && !style.Barriers {
 				b.WriteString(`,"engine":"ALL"`)
 			}
-			if x := in.Banks.At(int(i)); x != 0 {
-				fmt.Fprintf(&b, `,"psum_banks":[%d,%d]`, x&0xff, x>>8)
+			if x := in.Banks.At(int(i)); x != 0 || in.Flags.At(int(i))&components.FlagDstPSUM != 0 {
+				written := fmt.Sprint(x >> 8)
+				if x>>8 == 0 && in.Flags.At(int(i))&components.FlagDstPSUM != 0 {
+					written = "null"
+				}
+				fmt.Fprintf(&b, `,"psum_banks":[%d,%s]`, x&0xff, written)
 			}
 			b.WriteString(`,"deps":[`)
 			row := slices.Clone(m.Edges.Preds.Row(int(i)))
@@ -193,7 +197,7 @@ func drawWorld(t *rapid.T) *components.World {
 	for i := range n {
 		in.Opcode.Set(i, components.Opcode(rnd(uint64(m.NumOpcodes()))))
 		in.Lane.Set(i, uint16(rnd(uint64(m.Lanes.Len()))))
-		in.Flags.Set(i, []components.Flags{0, 0, 0, components.FlagTrigger, components.FlagLoop, components.FlagTransfer, components.FlagBarrier}[rnd(7)])
+		in.Flags.Set(i, []components.Flags{0, 0, 0, components.FlagTrigger, components.FlagLoop, components.FlagTransfer, components.FlagBarrier, components.FlagDstPSUM}[rnd(8)])
 		in.Elems.Set(i, uint32(rnd(2)))
 		if rnd(2) == 0 {
 			in.Banks.Set(i, uint16(rnd(1<<16)))

@@ -91,6 +91,10 @@ func block(r *rand.Rand, o Options, m *components.Module, edges *components.Edge
 	m.Instr.OutElems.Resize(first + n)
 	for i := first; i < first+n; i++ {
 		instruction(r, o, m, i, cores)
+		// In every third block some writes are to PSUM banks that are not known.
+		if in := &m.Instr; n%3 == 0 && i%3 == 0 && in.Engine.At(i) != components.All && in.Lane.At(i)%components.LanesPerCore < components.LaneDMA {
+			in.Flags.Set(i, in.Flags.At(i)|components.FlagDstPSUM)
+		}
 	}
 	b := m.Blocks.Add(m.Symbols.InternString("b"), function, 0, components.InstrID(first), 1)
 	m.Blocks.End.Set(b, uint32(first+n))
