@@ -20,6 +20,9 @@ func trn1() *Machine {
 		Reference: Reference{
 			OverlapCompute: 100,
 			OverlapDMA:     1300,
+			CycleAccurate:  true,
+			FixedCycles:    500,
+			HBMScale:       1,
 			Couplings:      true,
 			StreamShares: []float64{
 				1,

@@ -20,6 +20,9 @@ func trn2() *Machine {
 		Reference: Reference{
 			OverlapCompute: 100,
 			OverlapDMA:     1300,
+			CycleAccurate:  true,
+			FixedCycles:    500,
+			HBMScale:       1,
 			StreamShares: []float64{
 				0.75,
 				0.25,

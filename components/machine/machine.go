@@ -78,20 +78,44 @@ type Reference struct {
 	// end (docs/model.md, section 4).
 	OverlapCompute uint32 `yaml:"overlap_compute_ns"`
 	OverlapDMA     uint32 `yaml:"overlap_dma_ns"`
+	// CycleAccurate, FixedCycles, HBMScale and ThirdSwitch are the documented
+	// arguments of the simulator's constructor with their defaults. What they do
+	// is not published and ours: without CycleAccurate an instruction of an
+	// engine takes FixedCycles of the engine's clock instead of its formula;
+	// HBMScale multiplies the rate of transfers from and to device memory;
+	// ThirdSwitch makes it the weight of the reflow "weighted".
+	CycleAccurate bool    `yaml:"cycle_accurate"`
+	FixedCycles   uint32  `yaml:"fixed_cycles"`
+	HBMScale      float64 `yaml:"hbm_scale"`
+	ThirdSwitch   bool    `yaml:"third_switch"`
 	// Couplings turns on the engine couplings of NeuronCore-v2 (docs/model.md, section 6).
 	Couplings bool `yaml:"couplings"`
 	// StreamShares is the share of the collective bandwidth each stream has
 	// (docs/model.md, section 7); a stream with share 0 does not exist.
 	StreamShares []float64 `yaml:"collective_stream_shares"`
-	// Reflow stretches overlapping collectives: "share" (processor sharing,
-	// ours) or "none".
+	// Reflow stretches overlapping collectives: "share" (processor sharing),
+	// "weighted" (by a weight times the time that they overlap) or "none". The
+	// documented rule is not published; all three are ours.
 	Reflow string  `yaml:"collective_reflow"`
 	DMA    DMACost `yaml:"dma"`
-	// QueueDepth is the ring depth of DMA queues by queue class; 0 unbounded.
+	// Queues are the ring depths of DMA queues by queue class; 0 is unbounded.
 	Queues []Queue `yaml:"queues"`
 	// Costs by opcode name; Default is used for opcodes not listed.
 	Costs   map[string]Cost `yaml:"costs"`
 	Default Cost            `yaml:"default_cost"`
+}
+
+// ReflowWeight is the weight of the reflow "weighted", as documented for its
+// second one: the bandwidth scale with the third switch, else 0.25. It is 0
+// for the other ways.
+func (r *Reference) ReflowWeight() float64 {
+	switch {
+	case r.Reflow != "weighted":
+		return 0
+	case r.ThirdSwitch:
+		return r.HBMScale
+	}
+	return 0.25
 }
 
 // DMACost has the constants of the documented DMA formula (docs/model.md, section 3).
@@ -203,7 +227,8 @@ func Parse(from string, b []byte) (*Machine, error) {
 	if len(b) > maxFile {
 		return nil, fmt.Errorf("machine %s: larger than %d bytes", from, maxFile)
 	}
-	m := &Machine{}
+	// What a description leaves out has the documented default.
+	m := &Machine{Reference: Reference{CycleAccurate: true, FixedCycles: 500, HBMScale: 1}}
 	if err := descfile.Decode(b, m); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", from, err)
 	}
@@ -242,8 +267,11 @@ func (m *Machine) Check() error {
 			return fmt.Errorf("reference.collective_stream_shares[%d] is %v, not between 0 and 1", i, s)
 		}
 	}
-	if r := m.Reference.Reflow; r != "share" && r != "none" {
-		return fmt.Errorf("reference.collective_reflow is %q, not share or none", r)
+	if r := m.Reference.Reflow; r != "share" && r != "weighted" && r != "none" {
+		return fmt.Errorf("reference.collective_reflow is %q, not share, weighted or none", r)
+	}
+	if s := m.Reference.HBMScale; !(s >= 1e-6 && s <= 1e6) {
+		return fmt.Errorf("reference.hbm_scale is %v, not between 1e-6 and 1e6", s)
 	}
 	if m.Reference.DMA.Div < 1 || m.Reference.DMA.Div8 < 1 {
 		return errors.New("reference.dma.div and div8 must be at least 1")

@@ -41,7 +41,10 @@ func Fill(ctx context.Context, w *components.World) error {
 	switch w.Config.Model {
 	case Reference:
 		ref = newReference(m, w.Machine)
-		plan, row = newPlan(ref), ref.row
+		row = ref.row
+		if !ref.unusual() {
+			plan = newPlan(ref)
+		}
 	case Calibrated:
 		if len(w.Machine.Calibrated.Ops) == 0 {
 			return fmt.Errorf("machine %s has no calibrated model", w.Machine.Name)

@@ -65,6 +65,9 @@ func (r *reference) latency(i int, c *machine.Cost) uint64 {
 	}
 	n := uint64(in.Elems.At(i))
 	dtype := in.DType.At(i)
+	if !r.ref.CycleAccurate && (c.Form == "affine" || c.Form == "matmul" || c.Form == "fixed") {
+		return uint64(r.ref.FixedCycles) * 100 / r.clockFor(i, c)
+	}
 	switch c.Form {
 	case "fixed":
 		return uint64(c.Base)
@@ -150,9 +153,16 @@ func (r *reference) dma(i int) uint64 {
 	in := &r.m.Instr
 	d := &r.ref.DMA
 	flags := in.Flags.At(i)
-	return uint64(d.ReadInit) + r.dgeOverhead(flags) +
-		DMAExec(d, uint64(in.Parts.At(i)), uint64(in.Elems.At(i)), uint64(in.DType.At(i).Size()), in.DMABytes.Get(i))
+	exec := DMAExec(d, uint64(in.Parts.At(i)), uint64(in.Elems.At(i)), uint64(in.DType.At(i).Size()), in.DMABytes.Get(i))
+	if s := r.ref.HBMScale; s > 0 && s != 1 && flags&(components.FlagSrcDRAM|components.FlagDstDRAM) != 0 {
+		exec = uint64(float64(exec) / s)
+	}
+	return uint64(d.ReadInit) + r.dgeOverhead(flags) + exec
 }
+
+// unusual tells whether a setting is on that the fast evaluation of many rows
+// does not know.
+func (r *reference) unusual() bool { return !r.ref.CycleAccurate || r.ref.HBMScale != 1 }
 
 func (r *reference) dgeOverhead(flags components.Flags) uint64 {
 	d := &r.ref.DMA

@@ -171,3 +171,43 @@ func TestAbsurdCostIsAnError(t *testing.T) {
 		t.Error("a cost beyond 32 bits was taken")
 	}
 }
+
+// The arguments of the documented simulator's constructor: a fixed number of
+// cycles in place of the formulas, and a scale of the rate to device memory.
+func TestConstructorArguments(t *testing.T) {
+	mach := *load(t, "trn2")
+	m := components.NewModule("m", "test")
+	m.AddCoreLanes(0)
+	m.Instr.Grow(3)
+	for i, op := range []components.Opcode{components.OpcodeTensorScalar, components.OpcodeDMACopy, components.OpcodeDMACopy} {
+		m.Instr.Opcode.Set(i, op)
+		m.Instr.Elems.Set(i, 512)
+		m.Instr.Parts.Set(i, 128)
+		m.Instr.DType.Set(i, components.BFloat16)
+	}
+	m.Instr.Engine.Set(0, components.DVE)
+	m.Instr.Lane.Set(0, components.LaneDVE)
+	m.Instr.Lane.Set(1, components.LaneDMA)
+	m.Instr.Lane.Set(2, components.LaneDMA)
+	m.Instr.Flags.Set(1, components.FlagSrcDRAM)
+	for _, c := range []struct {
+		accurate bool
+		cycles   uint32
+		scale    float64
+		want     [3]uint32
+	}{
+		{true, 500, 1, [3]uint32{(512 + 50) * 100 / 96, 1300 + 8*1024/23, 1300 + 8*1024/23}},
+		{true, 900, 1, [3]uint32{(512 + 50) * 100 / 96, 1300 + 8*1024/23, 1300 + 8*1024/23}},
+		{false, 500, 1, [3]uint32{500 * 100 / 96, 1300 + 8*1024/23, 1300 + 8*1024/23}},
+		{false, 900, 0.5, [3]uint32{900 * 100 / 96, 1300 + 2*(8*1024/23), 1300 + 8*1024/23}},
+	} {
+		mach.Reference.CycleAccurate, mach.Reference.FixedCycles, mach.Reference.HBMScale = c.accurate, c.cycles, c.scale
+		w := &components.World{Module: m, Machine: &mach, Config: components.Config{Model: Reference, Jobs: 1}}
+		if err := Fill(context.Background(), w); err != nil {
+			t.Fatal(err)
+		}
+		if got := [3]uint32(m.Instr.Latency.Slice()); got != c.want {
+			t.Errorf("cycle accurate %v, %d cycles, scale %v: %v, want %v", c.accurate, c.cycles, c.scale, got, c.want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 type collectives struct {
 	shares []float64
 	reflow bool
+	weight float64
 	// spans are the intervals placed, by run and lane, ascending and disjoint.
 	spans [2]map[uint16][]span
 }
@@ -25,7 +26,7 @@ type collectives struct {
 type span struct{ start, end uint64 }
 
 func newCollectives(r Rules) *collectives {
-	return &collectives{shares: r.Shares, reflow: r.Reflow, spans: [2]map[uint16][]span{{}, {}}}
+	return &collectives{shares: r.Shares, reflow: r.Reflow, weight: r.ReflowWeight, spans: [2]map[uint16][]span{{}, {}}}
 }
 
 // place records collective i with the given bounds and returns its duration
@@ -57,6 +58,9 @@ func (c *collectives) place(m *components.Module, i uint32, lane uint16, start p
 // the other streams of the core in run x.
 func (c *collectives) stretch(x int, lane uint16, share float64, start, work uint64) uint64 {
 	first := coreOf(lane) + components.LaneCC0
+	if c.weight > 0 {
+		return work + uint64(c.weight*float64(c.overlap(x, lane, start, start+work))+0.5)
+	}
 	t, left := start, float64(work)
 	for left > 0 {
 		// How many shares run at t, and until when nothing changes.
@@ -84,6 +88,23 @@ func (c *collectives) stretch(x int, lane uint16, share float64, start, work uin
 		t = until
 	}
 	return t - start
+}
+
+// overlap is how long the spans on the other streams of the core overlap start
+// to end in run x, added up over the streams.
+func (c *collectives) overlap(x int, lane uint16, start, end uint64) (sum uint64) {
+	first := coreOf(lane) + components.LaneCC0
+	for s := range c.shares {
+		if first+uint16(s) == lane {
+			continue
+		}
+		spans := c.spans[x][first+uint16(s)]
+		for n := len(spans) - 1; n >= 0 && spans[n].end > start; n-- {
+			lo, hi := max(spans[n].start, start), min(spans[n].end, end)
+			sum += hi - min(lo, hi)
+		}
+	}
+	return sum
 }
 
 // clone returns a copy that changes alone.

@@ -23,11 +23,14 @@ func TestEngineEqualsSlowSimulator(t *testing.T) {
 		}
 		machines[n] = m
 	}
+	weighted := *machines["trn2"]
+	weighted.Reference.Reflow, weighted.Reference.ThirdSwitch, weighted.Reference.HBMScale = "weighted", true, 0.5
+	machines["trn2 weighted"] = &weighted
 	cases := []struct {
 		machine string
 		model   components.Model
 		streams int
-	}{{"trn1", cost.Reference, 4}, {"trn2", cost.Reference, 2}, {"trn3", cost.Reference, 3}, {"trn2", cost.Calibrated, 4}}
+	}{{"trn1", cost.Reference, 4}, {"trn2", cost.Reference, 2}, {"trn3", cost.Reference, 3}, {"trn2", cost.Calibrated, 4}, {"trn2 weighted", cost.Reference, 2}}
 	for n := range modules {
 		r := rand.New(rand.NewPCG(7, uint64(n)))
 		c := cases[n%len(cases)]

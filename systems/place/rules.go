@@ -71,6 +71,9 @@ type Rules struct {
 	Shares []float64
 	// Reflow stretches a collective that overlaps others (see collective.go).
 	Reflow bool
+	// ReflowWeight, where not 0, stretches it by that times the time for which
+	// it overlaps others.
+	ReflowWeight float64
 	// Inputs lets an ordered edge from a collective to another collective or
 	// to Pool count from when the first one's inputs had arrived.
 	Inputs bool
@@ -89,7 +92,7 @@ func RulesOf(model components.Model, mach *machine.Machine) Rules {
 		return Rules{}
 	}
 	r := &mach.Reference
-	return Rules{Banks: true, Couplings: r.Couplings, Inputs: true, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow == "share",
+	return Rules{Banks: true, Couplings: r.Couplings, Inputs: true, Rings: true, Shares: r.StreamShares, Reflow: r.Reflow != "none", ReflowWeight: r.ReflowWeight(),
 		DMA: r.DMA, OverlapDMA: r.OverlapDMA, Queues: r.Queues}
 }
 

@@ -117,7 +117,16 @@ func (s *slow) place(i uint32) {
 			stream = 0
 		}
 		dur = uint64(float64(dur) / s.rules.Shares[stream])
-		if s.rules.Reflow {
+		if s.rules.ReflowWeight > 0 {
+			sum := uint64(0)
+			for _, e := range s.collectives {
+				if e.stream-1 != stream && e.core == int(core) {
+					lo, hi := max(e.start, start), min(e.end(), start+dur)
+					sum += hi - min(lo, hi)
+				}
+			}
+			dur += uint64(s.rules.ReflowWeight*float64(sum) + 0.5)
+		} else if s.rules.Reflow {
 			dur = s.reflow(int(core), stream, start, dur)
 		}
 		next = dur

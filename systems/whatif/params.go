@@ -66,6 +66,7 @@ func Parameters() []Parameter {
 		{"drop", "leave dependencies out: anti, output, ordered, anti+output, anti:buffer=NAME; or a constraint as explain names it"},
 		{"rule.banks, rule.couplings, rule.rings", "off: leave a rule of the reference model out"},
 		{"NAME of a calibrated constant", "such as dma.row_ns or governor.slow_rate (perfsim machine show lists them)"},
+		{"hbm.scale", "factor on the rate of transfers from and to device memory (reference model; reference.hbm_scale)"},
 		{"FIELD of the machine description", "such as reference.overlap_compute_ns or memory.hbm_bytes_per_ns"},
 	}
 }
@@ -119,6 +120,14 @@ func (p *plan) set(s Setting) error {
 		return p.drop(s)
 	case head == "rule":
 		return p.rule(rest, s)
+	}
+	switch s.Name {
+	case "hbm.scale":
+		s.Name = "reference.hbm_scale"
+	case "reference.fixed_cycles":
+		if p.w.Machine.Reference.CycleAccurate {
+			p.notes = append(p.notes, "reference.fixed_cycles counts with reference.cycle_accurate=false only")
+		}
 	}
 	if c, ok := p.w.Machine.Calibrated.Constants[s.Name]; ok {
 		v, err := s.on(c.Value)
