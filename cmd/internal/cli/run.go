@@ -22,7 +22,7 @@ func newRunCommand() *cobra.Command {
 	var out string
 	var packageOnly bool
 	var style traceFlags
-	var policy int
+	var policy, severity int
 	var r systems.Request
 	var asJSON, timings, verbose bool
 	passes := systems.Options{EnablePerfSim: true}
@@ -48,6 +48,12 @@ store and the package file.perf-sim.`,
 			if err := style.check(out); err != nil {
 				return err
 			}
+			if r.DumpSched && (out == "" || policy == 0) {
+				return usagef("--dump-postsched-trace writes the traces of a new order: it needs -o DIR and --policy 1, 2 or 3")
+			}
+			if severity != 20 && !verbose {
+				return usagef("--log-severity is about the lines that -v prints: add -v")
+			}
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
 			}
@@ -65,7 +71,11 @@ store and the package file.perf-sim.`,
 				return err
 			}
 			if verbose {
-				r.Log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) }
+				r.Log = func(line string) {
+					if severityOf(line) >= severity {
+						fmt.Fprintln(c.ErrOrStderr(), line)
+					}
+				}
 			}
 			r.Pipeline, r.Policy = &passes, sched.Policy(policy)
 			r.Out = emit.Output{Dir: out, PackageOnly: packageOnly, Style: style.style()}
@@ -97,6 +107,7 @@ store and the package file.perf-sim.`,
 	fl := c.Flags()
 	fl.BoolVar(&timings, "timings", false, "print how long each system took")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
+	fl.IntVar(&severity, "log-severity", 20, "with -v: the least severity of the lines that are printed; 20 is information, 40 errors")
 	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
 	fl.IntVar(&policy, "policy", 0, "order of the instructions that post_sched makes: 0 keeps the input's, 1 loads first, 2 greedy, 3 time-aware")
 	fl.BoolVar(&r.DumpSched, "dump-postsched-trace", false, "with -o and --policy: write the traces of post_sched, ps_trace.*")
@@ -105,6 +116,15 @@ store and the package file.perf-sim.`,
 	fl.StringSliceVar(&passes.DumpAfter, "dump-after", nil, "with -o: write the tables after this system, as --timings names it")
 	fl.StringVar(&passes.Start, "start-pass", "", "drop every pass before this one")
 	return c
+}
+
+// severityOf is the severity of a documented log line: 40 for errors, 20 for
+// the rest. 20 is the documented simulator's default.
+func severityOf(line string) int {
+	if strings.HasPrefix(line, "Failed to ") || strings.HasPrefix(line, "Directory does not exist") {
+		return 40
+	}
+	return 20
 }
 
 // runReport prints the report of a run for people.

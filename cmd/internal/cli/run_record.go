@@ -19,6 +19,7 @@ type recordFlags struct {
 	device, print, self string
 	push                bool
 	clock               float64
+	set                 func(flag string) bool // tells whether a flag was given
 
 	prof *zonerecorder.Self
 	lane *zonerecorder.SelfLane
@@ -29,6 +30,7 @@ type recordFlags struct {
 
 func (f *recordFlags) add(c *cobra.Command) {
 	fl := c.Flags()
+	f.set = fl.Changed
 	fl.StringVar(&f.device, "device-profile", "", "write the device log that Tenstorrent's profiler would have kept of the run, with its buffer limits (.csv or .csv.gz)")
 	fl.BoolVar(&f.push, "device-profile-push", false, "with --device-profile: processors push full buffers and go on (quick_push), as dispatch cores do")
 	fl.Float64Var(&f.clock, "device-profile-mhz", 1000, "with --device-profile: clock of the log")
@@ -45,6 +47,9 @@ func (f *recordFlags) begin(p *progress) error {
 	}
 	if f.push && f.device == "" {
 		return usagef("--device-profile-push needs --device-profile FILE")
+	}
+	if f.device == "" && f.set("device-profile-mhz") {
+		return usagef("--device-profile-mhz needs --device-profile FILE")
 	}
 	if !(f.clock >= 1 && f.clock <= 100_000) {
 		return usagef("--device-profile-mhz %g is not between 1 and 100000", f.clock)
