@@ -13,88 +13,101 @@ const (
 	sbufAlign = 64
 )
 
-// hole is free memory of a partition, free since row `since`.
+// hole is free memory of a partition, last used by row `since`.
 type hole struct {
 	lo, hi int64
 	since  int32
 }
 
-// space gives out memory of one kind on one core. Memory that was never used
-// goes first, so that as many copies of a tile are alive as fit; then the
-// hole that fits best, among equals the one that has been free longest.
+// space gives out memory of one kind on one core, so that as many copies of a
+// tile are alive as fit: what has been free longest goes first, never used
+// memory before all. Where tiles do not fit that way, best-fit takes the
+// smallest run of free memory and goes by age only within it.
 type space struct {
-	size  int64
-	align int64
-	holes []hole // by address, never adjacent with equal since
-	top   int64  // never used from here on
-	peak  int64
-	over  int64 // next address behind the end for what does not fit
-	taken [][2]int64
+	size    int64
+	align   int64
+	bestFit bool
+	holes   []hole // by address; neighbours of different age stay apart
+	peak    int64
+	over    int64 // next address behind the end, for what does not fit
 }
 
-func newSpace(size, align int64) *space { return &space{size: size, align: align, over: size} }
+func newSpace(size, align int64, bestFit bool) *space {
+	return &space{size: size, align: align, bestFit: bestFit, holes: []hole{{0, size, -1}}, over: size}
+}
 
-// take returns the address of n bytes; ok tells that they fit.
+func (s *space) round(n int64) int64 { return max((n+s.align-1)/s.align, 1) * s.align }
+
+// take returns the address of n bytes; ok reports that they fit.
 func (s *space) take(n int64) (at int64, ok bool) {
-	n = (n + s.align - 1) / s.align * s.align
-	if s.top+n <= s.size {
-		at = s.top
-		s.top += n
-		s.peak = max(s.peak, s.top)
-		return at, true
-	}
+	n = s.round(n)
 	best := -1
-	for i, h := range s.holes {
-		if h.hi-h.lo < n {
-			continue
+	var bestRun int64
+	var bestAge int32
+	for lo := 0; lo < len(s.holes); {
+		hi := lo + 1
+		for hi < len(s.holes) && s.holes[hi].lo == s.holes[hi-1].hi {
+			hi++
 		}
-		if best < 0 {
-			best = i
-			continue
+		run := s.holes[hi-1].hi - s.holes[lo].lo
+		if run >= n && !(s.bestFit && best >= 0 && run > bestRun) {
+			for i := lo; i < hi && s.holes[hi-1].hi-s.holes[i].lo >= n; i++ {
+				age := s.holes[i].since
+				for k := i + 1; k < hi && s.holes[k].lo < s.holes[i].lo+n; k++ {
+					age = max(age, s.holes[k].since)
+				}
+				if best < 0 || s.bestFit && run < bestRun || age < bestAge {
+					best, bestRun, bestAge = i, run, age
+				}
+			}
 		}
-		b := s.holes[best]
-		if c := cmp.Or(cmp.Compare(h.hi-h.lo, b.hi-b.lo), cmp.Compare(h.since, b.since)); c < 0 {
-			best = i
-		}
+		lo = hi
 	}
 	if best < 0 {
-		// A hole at the end may reach into what was never used.
-		if k := len(s.holes); k > 0 && s.holes[k-1].hi == s.top && s.size-s.holes[k-1].lo >= n {
-			at = s.holes[k-1].lo
-			s.holes = s.holes[:k-1]
-			s.top = at + n
-			s.peak = max(s.peak, s.top)
-			return at, true
-		}
 		at = s.over
 		s.over += n
 		return at, false
 	}
-	h := &s.holes[best]
-	at = h.lo
-	if h.lo += n; h.lo == h.hi {
-		s.holes = slices.Delete(s.holes, best, best+1)
-	}
+	at = s.holes[best].lo
+	s.cut(best, at+n)
+	s.peak = max(s.peak, at+n)
 	return at, true
 }
 
-// give returns memory.
+// cut takes the memory from the start of hole i up to `to` away.
+func (s *space) cut(i int, to int64) {
+	k := i
+	for k < len(s.holes) && s.holes[k].hi <= to {
+		k++
+	}
+	if k < len(s.holes) && s.holes[k].lo < to {
+		s.holes[k].lo = to
+	}
+	s.holes = slices.Delete(s.holes, i, k)
+}
+
+// reserve takes away what lies between lo and hi.
+func (s *space) reserve(lo, hi int64) {
+	s.peak = max(s.peak, min(hi, s.size))
+	var kept []hole
+	for _, h := range s.holes {
+		if h.lo < min(h.hi, lo) {
+			kept = append(kept, hole{h.lo, min(h.hi, lo), h.since})
+		}
+		if max(h.lo, hi) < h.hi {
+			kept = append(kept, hole{max(h.lo, hi), h.hi, h.since})
+		}
+	}
+	s.holes = kept
+}
+
+// give returns memory that row now used last.
 func (s *space) give(at, n int64, now int32) {
-	n = (n + s.align - 1) / s.align * s.align
 	if at >= s.size {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(s.holes, at, func(h hole, at int64) int { return cmp.Compare(h.lo, at) })
-	h := hole{at, at + n, now}
-	if i < len(s.holes) && s.holes[i].lo == h.hi {
-		h.hi, h.since = s.holes[i].hi, max(h.since, s.holes[i].since)
-		s.holes = slices.Delete(s.holes, i, i+1)
-	}
-	if i > 0 && s.holes[i-1].hi == h.lo {
-		s.holes[i-1].hi, s.holes[i-1].since = h.hi, max(h.since, s.holes[i-1].since)
-		return
-	}
-	s.holes = slices.Insert(s.holes, i, h)
+	s.holes = slices.Insert(s.holes, i, hole{at, at + s.round(n), now})
 }
 
 // usage is what allocation found.
@@ -105,8 +118,20 @@ type usage struct {
 	fixed              int
 }
 
-// allocate gives every tile an address.
+// allocate gives every tile an address: by age, and by best fit where that
+// spills less.
 func (x *expander) allocate() usage {
+	u := x.place(false)
+	if u.spilled == 0 {
+		return u
+	}
+	if v := x.place(true); v.spillBytes < u.spillBytes {
+		return v
+	}
+	return x.place(false)
+}
+
+func (x *expander) place(bestFit bool) usage {
 	var u usage
 	cores := 1
 	byFirst := make([]uint32, 0, len(x.tiles))
@@ -129,15 +154,14 @@ func (x *expander) allocate() usage {
 	slices.SortStableFunc(byLast, func(a, b uint32) int { return cmp.Compare(x.tiles[a].last, x.tiles[b].last) })
 	sb, ps := make([]*space, cores), make([]*space, cores)
 	for c := range cores {
-		sb[c], ps[c] = newSpace(x.opt.SBUF, sbufAlign), newSpace(psumBytes, bankBytes)
+		sb[c], ps[c] = newSpace(x.opt.SBUF, sbufAlign, bestFit), newSpace(psumBytes, bankBytes, false)
 	}
 	for i := range x.tiles { // what the kernel places itself is not given out
 		if t := &x.tiles[i]; t.fixed && t.mem == components.MemSBUF {
-			s := sb[t.core]
-			s.top = max(s.top, min(t.addr+t.bytes, s.size))
-			s.peak = max(s.peak, s.top)
+			sb[t.core].reserve(t.addr, t.addr+t.bytes)
 			u.fixed++
 		} else if t.fixed {
+			ps[t.core].reserve(t.addr/bankBytes*bankBytes, (t.addr+t.bytes+bankBytes-1)/bankBytes*bankBytes)
 			u.fixed++
 		}
 	}

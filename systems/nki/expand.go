@@ -233,15 +233,15 @@ func (x *expander) operands(f *nkirecord.Form, s *nkirecord.Step, out []ref) ([]
 			r.tile, err = x.tileOf(tensor, b)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", x.place(f), err)
+			return nil, fmt.Errorf("%s: %w", x.source(f), err)
 		}
 		out = append(out, r)
 	}
 	return out, nil
 }
 
-// place is the kernel line of a form.
-func (x *expander) place(f *nkirecord.Form) string {
+// source is the kernel line of a form.
+func (x *expander) source(f *nkirecord.Form) string {
 	name := "?"
 	if int(f.File) < len(x.rec.Files) && f.File >= 0 {
 		name = x.rec.Files[f.File]
