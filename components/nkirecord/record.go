@@ -125,6 +125,7 @@ type Attrs struct {
 	Func, Op0, Op1, ReduceOp, ReduceCmd string
 	DGE, RMW, PerfMode                  string
 	Transpose, Zero, OneZero, Negate    bool
+	High                                bool // made by nl.matmul
 	Accumulate                          int8 // -1 not said, 0 overwrite, 1 add
 	Implied                             bool // Accumulate follows from +=
 	Axes                                int

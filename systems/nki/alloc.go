@@ -165,21 +165,30 @@ func (x *expander) place(bestFit bool) usage {
 			u.fixed++
 		}
 	}
+	shared := map[int32]int64{} // address of tensors with one buffer
 	k := 0
 	for _, id := range byFirst {
 		t := &x.tiles[id]
 		for k < len(byLast) && x.tiles[byLast[k]].last < t.first {
 			o := &x.tiles[byLast[k]]
 			k++
-			if !o.fixed {
+			if !o.fixed && !(o.tensor >= 0 && x.single[o.tensor]) {
 				x.spaceOf(o, sb, ps).give(o.addr, o.bytes, o.last)
 			}
 		}
 		if t.fixed {
 			continue
 		}
+		one := t.tensor >= 0 && x.single[t.tensor]
+		if at, ok := shared[t.tensor]; one && ok {
+			t.addr = at
+			continue
+		}
 		at, ok := x.spaceOf(t, sb, ps).take(t.bytes)
 		t.addr = at
+		if one {
+			shared[t.tensor] = at
+		}
 		if !ok && t.mem == components.MemSBUF {
 			u.spilled++
 			u.spillBytes += t.bytes * int64(t.parts)

@@ -78,6 +78,7 @@ type expander struct {
 	pats   map[patKey]*nkirecord.Pattern
 	sync   []syncPoint
 	dram   map[int32]uint32
+	single []bool // tensors with one buffer for all iterations
 	p      *nkirecord.Program
 }
 
@@ -106,6 +107,7 @@ func newExpander(rec *nkirecord.Record, m *components.Module, opt Options) *expa
 		}
 	}
 	x.index = make([]int64, rec.Loops)
+	x.single = make([]bool, len(rec.Tensors))
 	return x
 }
 

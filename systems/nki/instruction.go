@@ -129,6 +129,11 @@ func (x *expander) matmul(f *nkirecord.Form, form int32, refs []ref) {
 	if f.Op == "MatmultMx" {
 		op = components.OpcodeMatmultMx
 	}
+	if f.Attrs.High && x.opt.SingleMatmul && x.rec.Generation == "old" {
+		if y := x.tiles[refs[1].tile].tensor; y >= 0 && x.rec.Tensors[y].Name == "" {
+			x.single[y] = true
+		}
+	}
 	// Operands of BIR are inputs in the order moving, stationary.
 	x.put(row{op: op, engine: components.PE, form: form, flags: flags}, refs...)
 }
@@ -218,18 +223,18 @@ func (x *expander) dma(f *nkirecord.Form, form int32, refs []ref) {
 	if store { // on another sequencer than the loads, which would wait behind it
 		r.queue, r.engine = queueStore, components.Pool
 	}
-	dynamic := x.opt.DynamicDMA
+	indirect := false // the address comes from memory: only software makes such descriptors
 	for i := range refs {
-		dynamic = dynamic || refs[i].pat.Dynamic
+		indirect = indirect || refs[i].pat.Dynamic
 	}
 	switch {
-	case f.Attrs.DGE == "swdge":
+	case f.Attrs.DGE == "swdge" || indirect && f.Attrs.DGE != "hwdge":
 		r.flags, r.engine, r.queue = components.FlagSWDGE, components.Pool, queueSoft
 	case f.Engine == "Activation":
 		r.engine, r.queue, r.flags = components.Activation, queueActivation, components.FlagHWDGE
 	case f.Engine == "Pool":
 		r.flags, r.engine, r.queue = components.FlagSWDGE, components.Pool, queueSoft
-	case f.Attrs.DGE == "hwdge" || dynamic:
+	case f.Attrs.DGE == "hwdge" || x.opt.DynamicDMA:
 		r.engine, r.queue, r.flags = components.SP, queueDynamic, components.FlagHWDGE
 		if store {
 			r.queue = queueDynamicStore

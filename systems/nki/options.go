@@ -16,6 +16,9 @@ type Options struct {
 	// DynamicDMA generates descriptors on the device for every transfer;
 	// by default transfers with known addresses have descriptors in memory.
 	DynamicDMA bool
+	// SingleMatmul gives the loaded operand of nl.matmul one buffer: the compiler
+	// versions with which the old API was measured on trn2 do not prefetch it.
+	SingleMatmul bool
 	// Jobs is how many goroutines may work.
 	Jobs int
 }
@@ -26,5 +29,5 @@ const sbufBytes = 192 << 10
 
 // DefaultOptions are those of a kernel about which nothing else is known.
 func DefaultOptions() Options {
-	return Options{Policy: sched.TimeAware, SBUF: sbufBytes, MaxInstructions: 1 << 24, Jobs: 1}
+	return Options{Policy: sched.TimeAware, SBUF: sbufBytes, MaxInstructions: 1 << 24, SingleMatmul: true, Jobs: 1}
 }

@@ -79,6 +79,8 @@ func commands() []command {
 	return []command{
 		{"run", newRunCommand},
 		{"convert", newConvertCommand},
+		{"record", newRecordCommand},
+		{"rank", newRankCommand},
 		{"gen", newGenCommand},
 		{"machine", newMachineCommand},
 		{"passes", newPassesCommand},

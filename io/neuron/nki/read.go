@@ -235,7 +235,7 @@ func (r *reader) form(l []*fastjson.Value) error {
 	a := l[4]
 	str := func(k string) string { return string(a.GetStringBytes(k)) }
 	f.Attrs = nkirecord.Attrs{Func: str("func"), Op0: str("op0"), Op1: str("op1"), ReduceOp: str("reduce_op"), ReduceCmd: str("reduce_cmd"), DGE: str("dge"),
-		RMW: str("rmw"), PerfMode: str("perf_mode"), Transpose: a.GetBool("transpose"), Zero: a.GetBool("zero"), OneZero: a.GetBool("onezero"),
+		RMW: str("rmw"), PerfMode: str("perf_mode"), Transpose: a.GetBool("transpose"), Zero: a.GetBool("zero"), High: a.GetBool("high"), OneZero: a.GetBool("onezero"),
 		Negate: a.GetBool("negate"), Accumulate: -1, Implied: a.GetBool("implied"), Axes: a.GetInt("axes"), To: a.GetInt("to"), From: a.GetInt("source"),
 		Pipe: a.GetInt("pipe")}
 	if x := a.Get("accumulate"); x != nil {

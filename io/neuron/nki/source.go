@@ -18,6 +18,7 @@ import (
 
 	"perfsim/components/nkirecord"
 	"perfsim/io/format"
+	"perfsim/io/internal/atomicfile"
 )
 
 //go:embed perfsim_nki/*.py
@@ -85,6 +86,49 @@ func Run(ctx context.Context, src *format.Source, opt format.Options) (*nkirecor
 	}
 	defer in.Close()
 	return Read(ctx, in, opt)
+}
+
+// Record runs the kernel source src and writes its record to the file out. It
+// returns the number of recorded instructions and the size of the file.
+func Record(ctx context.Context, src *format.Source, call format.KernelCall, out string) (recorded int, size int64, err error) {
+	dir, err := os.MkdirTemp("", "perfsim-nki-")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	if src.Path == "" {
+		return 0, 0, fmt.Errorf("%s: record needs a file", src.Name)
+	}
+	suffix := ".jsonl"
+	if strings.HasSuffix(out, ".gz") {
+		suffix += ".gz"
+	}
+	made := filepath.Join(dir, "record"+suffix)
+	if err := execute(ctx, dir, src.Path, made, call); err != nil {
+		return 0, 0, err
+	}
+	in, err := format.Open(ctx, made, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	rec, err := Read(ctx, in, format.Options{})
+	in.Close()
+	if err != nil {
+		return 0, 0, err
+	}
+	data, err := os.ReadFile(made)
+	if err != nil {
+		return 0, 0, err
+	}
+	f, err := atomicfile.Create(out)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Abort()
+	if _, err := f.Write(data); err != nil {
+		return 0, 0, err
+	}
+	return rec.Recorded(), int64(len(data)), f.Commit()
 }
 
 // Python returns the interpreter to start: $PERFSIM_PYTHON, else python3.

@@ -293,9 +293,10 @@ def free_of(t: Tile) -> List[int]:
 
 def matmul(
     stationary: Any, moving: Any, dst: Any = None, transpose: bool = False, mask: Any = None, accumulate: Optional[bool] = None,
-    onezero: bool = False, perf_mode: str = "", tile: Any = None, opcode: str = "Matmult", scales: Sequence[Any] = (), dtype: Any = None
+    onezero: bool = False, perf_mode: str = "", tile: Any = None, opcode: str = "Matmult", scales: Sequence[Any] = (), dtype: Any = None,
+    high: bool = False
 ) -> Tile:
-    """stationary.T @ moving into PSUM."""
+    """stationary.T @ moving into PSUM; high for nl.matmul."""
     s, m = use(stationary, "stationary"), use(moving, "moving")
     for t, what, most in ((s, "stationary", 128), (m, "moving", 512)):
         if t.s.mem == HBM:
@@ -320,6 +321,7 @@ def matmul(
     attrs = dict(
         transpose=True if transpose else None, accumulate=accumulate, onezero=True if onezero else None,
         perf_mode=perf_mode if perf_mode and perf_mode != "none" else None, tile=tuple(tile) if tile else None,
+        high=True if high else None,
     )
     ins = [m, s] + [use(x, "scale") for x in scales]
     if dst is not None:
@@ -748,7 +750,7 @@ def high_matmul(x: Any, y: Any, transpose_x: bool = False, mask: Any = None) -> 
     if not transpose_x:
         turned = pe_transpose(tx, engine="PE")
         tx = copy(turned, dtype=tx.dt)
-    return matmul(tx, y, mask=mask)
+    return matmul(tx, y, mask=mask, high=True)
 
 
 _operators()

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"perfsim/components"
+	"perfsim/systems"
+)
+
+// modelError is the share by which two predictions of variants of one kernel
+// must differ before their order is more likely right than not by chance:
+// the median error of the calibrated model on the measured kernels
+// (docs/nki.md).
+const modelError = 0.08
+
+// rankRow is one variant.
+type rankRow struct {
+	Input     string  `json:"input"`
+	LatencyNs uint64  `json:"latency_ns"`
+	Slower    float64 `json:"slower_than_fastest"`
+	Clear     bool    `json:"clear"`
+	Bound     string  `json:"busiest_engine"`
+	Busy      float64 `json:"busiest_share"`
+	HBMBytes  uint64  `json:"hbm_bytes"`
+	Spills    bool    `json:"spills"`
+	Error     string  `json:"error,omitempty"`
+}
+
+func newRankCommand() *cobra.Command {
+	var in inputFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "rank [flags] INPUT...",
+		Short: "Predict several variants of a kernel and list them, fastest first",
+		Long: `rank predicts every INPUT with the same arguments and prints a table, fastest
+first. A variant whose distance to the one above it is larger than the model's
+error is marked *; the order of others may be the other way round on the chip.
+An INPUT that fails is listed last with its error.`,
+		Example: `  perfsim rank v1.py v2.py v3.py --arg 'bf16[2048,2048]' --arg 'bf16[2048,2048]'
+  perfsim rank --json kernels.py:v1 kernels.py:v2 | jq -r '.[0].input'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(); err != nil {
+				return err
+			}
+			p := newProgress(c.ErrOrStderr(), in.quiet)
+			defer p.close()
+			rows := make([]rankRow, 0, len(args))
+			failed := 0
+			for _, a := range args {
+				l, err := in.load(c.Context(), c, a, p)
+				var res *systems.Result
+				if err == nil {
+					res, err = in.simulate(c.Context(), l, systems.Request{}, p)
+				}
+				if c.Context().Err() != nil {
+					return c.Context().Err()
+				}
+				if err != nil {
+					if len(args) == 1 {
+						return err
+					}
+					failed++
+					rows = append(rows, rankRow{Input: a, Error: err.Error()})
+					continue
+				}
+				rows = append(rows, rankOf(a, res))
+			}
+			p.close()
+			slices.SortStableFunc(rows, func(a, b rankRow) int {
+				switch {
+				case (a.Error == "") != (b.Error == ""):
+					if a.Error == "" {
+						return -1
+					}
+					return 1
+				case a.LatencyNs < b.LatencyNs:
+					return -1
+				case a.LatencyNs > b.LatencyNs:
+					return 1
+				}
+				return 0
+			})
+			for i := range rows {
+				if rows[i].Error != "" || rows[0].LatencyNs == 0 {
+					continue
+				}
+				rows[i].Slower = float64(rows[i].LatencyNs)/float64(rows[0].LatencyNs) - 1
+				rows[i].Clear = i > 0 && float64(rows[i].LatencyNs) > float64(rows[i-1].LatencyNs)*(1+modelError)
+			}
+			var err error
+			if asJSON {
+				err = writeJSON(c.OutOrStdout(), rows)
+			} else {
+				err = printRank(c.OutOrStdout(), rows)
+			}
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("%s of %d failed", countOf(failed, "input"), len(args))
+			}
+			return err
+		},
+	}
+	in.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON list instead of the table")
+	return c
+}
+
+// rankOf sums a prediction up.
+func rankOf(input string, res *systems.Result) rankRow {
+	rep := res.Report()
+	row := rankRow{Input: input, LatencyNs: rep.LatencyA}
+	for _, e := range rep.Engines {
+		if e.Utilization > row.Busy {
+			row.Bound, row.Busy = e.Name, e.Utilization
+		}
+	}
+	m := res.World.Module
+	row.Spills = slices.ContainsFunc(m.Notes, func(n components.Note) bool { return n.Code == "nki-spill" })
+	for i, op := range m.Instr.Opcode.Slice() {
+		if op.IsDMA() && m.Instr.Flags.At(i)&(components.FlagSrcDRAM|components.FlagDstDRAM) != 0 {
+			row.HBMBytes += m.Instr.DMABytes.Get(i)
+		}
+	}
+	return row
+}
+
+func printRank(out io.Writer, rows []rankRow) error {
+	tw := newTable(out)
+	fmt.Fprintln(tw, "  \tINPUT\tLATENCY\tSLOWER\tBUSIEST\tHBM\t")
+	for i, r := range rows {
+		if r.Error != "" {
+			continue
+		}
+		mark := " "
+		if r.Clear {
+			mark = "*"
+		}
+		slower := ""
+		if i > 0 {
+			slower = fmt.Sprintf("+%.1f %%", 100*r.Slower)
+		}
+		note := ""
+		if r.Spills {
+			note = "spills"
+		}
+		fmt.Fprintf(tw, "%d%s\t%s\t%s\t%s\t%s %.0f %%\t%.1f MB\t%s\n", i+1, mark, cut(r.Input, 40), nanos(r.LatencyNs), slower, r.Bound, 100*r.Busy,
+			float64(r.HBMBytes)/1e6, note)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Error != "" {
+			if _, err := fmt.Fprintf(out, "–  %s: %s\n", r.Input, r.Error); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintf(out, "* slower than the one above by more than the model's error of %.0f %%\n", 100*modelError)
+	return err
+}
