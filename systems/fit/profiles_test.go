@@ -48,7 +48,7 @@ func real(t testing.TB) []*components.Module {
 }
 
 // TestLeaveOneOut holds the model to what it reaches on profiles that its
-// constants do not come from. The limits are the goals of docs/accuracy.md
+// constants do not come from. The limits are the goals of docs/calibration.md
 // where it meets them.
 func TestLeaveOneOut(t *testing.T) {
 	scores, err := Leave(ctx, real(t), load(t, "trn2"), calibrated.Options{Phase: MedianPhase})
@@ -76,7 +76,7 @@ func TestLeaveOneOut(t *testing.T) {
 	}
 }
 
-// TestDocument holds docs/accuracy.md to what the model does now.
+// TestDocument holds docs/calibration.md to what the model does now.
 func TestDocument(t *testing.T) {
 	modules := real(t)
 	scores, err := Leave(ctx, modules, load(t, "trn2"), calibrated.Options{Phase: MedianPhase})
@@ -89,7 +89,7 @@ func TestDocument(t *testing.T) {
 	}
 	var b strings.Builder
 	a.cases(&b)
-	doc, err := os.ReadFile("../../docs/accuracy.md")
+	doc, err := os.ReadFile("../../docs/calibration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestDocument(t *testing.T) {
 	for line := range strings.Lines(b.String()) {
 		if strings.HasPrefix(line, "| calibrated |") || strings.HasPrefix(line, "| trn2_") {
 			if rows++; !strings.Contains(string(doc), line) {
-				t.Errorf("docs/accuracy.md lacks %q: make it again (perfsim calibrate PROFILE… --report docs/accuracy.md)", line)
+				t.Errorf("docs/calibration.md lacks %q: make it again (perfsim calibrate PROFILE… --report docs/calibration.md)", line)
 			}
 		}
 	}

@@ -83,6 +83,7 @@ func commands() []command {
 		{"rank", newRankCommand},
 		{"gen", newGenCommand},
 		{"machine", newMachineCommand},
+		{"accuracy", newAccuracyCommand},
 		{"passes", newPassesCommand},
 		{"explain", newExplainCommand},
 		{"export", newExportCommand},
