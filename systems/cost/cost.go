@@ -67,8 +67,14 @@ func Fill(ctx context.Context, w *components.World) error {
 				return err
 			}
 			from, to := lo, min(lo+chunk, n)
-			if plan != nil {
+			switch {
+			case plan != nil:
 				from = plan.fill(lo, to, issue, latency)
+			case w.Config.Model == Replay && asRecorded(m, lo, to):
+				dur := m.Instr.MeasuredDur.View(lo, to)
+				copy(issue[lo:to], dur)
+				copy(latency[lo:to], dur)
+				return nil
 			}
 			for i := from; i < to; i++ {
 				is, lat := row(i)

@@ -27,6 +27,20 @@ func ReplaysByDefault(m *components.Module) bool {
 	return m.HasDurations() && (Foreign(m) || m.Attribute(DocumentedTrace) != "")
 }
 
+// asRecorded tells whether the replay model gives rows lo to hi what newReplay
+// does for one with a recorded duration and no overlap window: that duration,
+// for their lane and their result.
+func asRecorded(m *components.Module, lo, hi int) bool {
+	if m.Attribute(DocumentedTrace) != "" {
+		return false
+	}
+	var any components.Flags
+	for _, f := range m.Instr.Flags.View(lo, hi) {
+		any |= f
+	}
+	return !any.Has(components.FlagEstimated)
+}
+
 // newReplay returns the cost of the replay model: the durations the input
 // brought. An instruction keeps its lane for its whole duration, except where
 // the input is a trace of the documented simulator.

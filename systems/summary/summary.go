@@ -3,6 +3,7 @@
 package summary
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -290,23 +291,17 @@ func measuredBusy(m *components.Module) []uint64 {
 	if !m.HasMeasurement() {
 		return nil
 	}
-	lanes := m.Lanes.Len()
-	rows := make([][]uint32, lanes)
+	start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
+	out, ok := unionInOrder(m.Instr.Lane.Slice(), start, dur, m.Lanes.Len())
+	if ok {
+		return out
+	}
+	rows := make([][]uint32, m.Lanes.Len())
 	for i, l := range m.Instr.Lane.Slice() {
 		rows[l] = append(rows[l], uint32(i))
 	}
-	start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
-	out := make([]uint64, lanes)
 	for l, r := range rows {
-		slices.SortFunc(r, func(a, b uint32) int {
-			if start[a] < start[b] {
-				return -1
-			}
-			if start[a] > start[b] {
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(r, func(a, b uint32) int { return cmp.Compare(start[a], start[b]) })
 		var until uint64
 		for _, i := range r {
 			lo, hi := max(start[i], until), start[i]+uint64(dur[i])
@@ -317,6 +312,28 @@ func measuredBusy(m *components.Module) []uint64 {
 		}
 	}
 	return out
+}
+
+// unionInOrder is the union of intervals by lane where those of each lane come
+// in the order of their starts; ok is false, and the result all zero, where
+// they do not.
+func unionInOrder(lane []uint16, start []uint64, dur []uint32, lanes int) (out []uint64, ok bool) {
+	out = make([]uint64, lanes)
+	last, until := make([]uint64, lanes), make([]uint64, lanes)
+	for i, l := range lane {
+		at := start[i]
+		if at < last[l] {
+			clear(out)
+			return out, false
+		}
+		last[l] = at
+		lo, hi := max(at, until[l]), at+uint64(dur[i])
+		if hi > lo {
+			out[l] += hi - lo
+			until[l] = hi
+		}
+	}
+	return out, true
 }
 
 // Count enters the documented instruction counts of a module by engine type,

@@ -80,7 +80,6 @@ func (b *bench) peers() error {
 // asReplay makes the module one whose instructions bring their durations.
 func asReplay(m *components.Module) {
 	n := m.Instr.Len()
-	m.Instr.MeasuredStart.Resize(n)
 	copy(m.Instr.MeasuredDur.Resize(n), m.Instr.Latency.Slice())
 	m.Instr.Issue.Drop()
 	m.Instr.Latency.Drop()
