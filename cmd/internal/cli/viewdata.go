@@ -285,26 +285,27 @@ func (v *viewer) static() web.Static {
 	for c := range components.NumClasses {
 		s.EdgeKinds = append(s.EdgeKinds, components.KindOfClass(c).String())
 	}
-	index := func(list *[]string, seen map[string]uint32, text string) uint32 {
-		if text == "" {
+	// Texts are numbered in the order in which they are met.
+	index := func(list *[]string, seen []uint32, sym ecs.Symbol) uint32 {
+		if sym == 0 || int(sym) >= len(seen) {
 			return 0
 		}
-		k, ok := seen[text]
-		if !ok {
-			k = uint32(len(*list))
-			*list = append(*list, text)
-			seen[text] = k
+		if seen[sym] == 0 {
+			seen[sym] = uint32(len(*list))
+			*list = append(*list, v.m.Symbols.String(sym))
 		}
-		return k
+		return seen[sym]
 	}
-	names, sources := map[string]uint32{}, map[string]uint32{}
+	names, sources := make([]uint32, v.m.Symbols.Len()), make([]uint32, v.m.Symbols.Len())
+	in := &v.m.Instr
 	for i := v.first; i < v.end; i++ {
-		name := ""
-		if n := v.m.InstrName(components.InstrID(i)); n != fmt.Sprintf("I-%d", i-v.first) {
-			name = n
+		name := index(&s.Names, names, in.Name.Get(int(i)))
+		if name == 0 && v.first > 0 { // the page calls it by its place in the block
+			name = uint32(len(s.Names))
+			s.Names = append(s.Names, v.m.InstrName(components.InstrID(i)))
 		}
-		s.Name = append(s.Name, index(&s.Names, names, name))
-		s.Source = append(s.Source, index(&s.Sources, sources, v.m.Symbols.String(v.m.Instr.Source.Get(int(i)))))
+		s.Name = append(s.Name, name)
+		s.Source = append(s.Source, index(&s.Sources, sources, in.Source.Get(int(i))))
 		row := v.m.Edges.Preds.Row(int(i))
 		s.Off = append(s.Off, uint32(len(row)))
 		for _, w := range row {
