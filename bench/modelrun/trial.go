@@ -63,7 +63,8 @@ type Outcome struct {
 	Params     int64
 	MACs       int64 // of one sample
 	Phases     []Phase
-	BatchNS    float64 // of one batch of the microbatch's samples
+	BatchNS    float64 // of one batch of the microbatch's samples, on the device
+	HostNS     float64 // of a batch: what the host adds, 0 where the machine has no model of it
 	Batches    int64   // in the data set
 	Samples    int64   // in all loops
 	RunSeconds float64
@@ -83,7 +84,10 @@ func (o *Outcome) Instructions() int {
 	return n
 }
 
-// SamplesPerSecond is the predicted rate.
+// DeviceRate is the predicted rate of the device alone, in samples a second.
+func (o *Outcome) DeviceRate() float64 { return float64(o.Model.Batch) * 1e9 / o.BatchNS }
+
+// SamplesPerSecond is the predicted end-to-end rate: device and host.
 func (o *Outcome) SamplesPerSecond() float64 { return float64(o.Samples) / o.RunSeconds }
 
 // target is a device description of either kind.
@@ -195,7 +199,7 @@ func Run(ctx context.Context, opt Options) (*Outcome, error) {
 	}
 	runs := out.Batches * int64(opt.LoopCount)
 	out.Samples = runs * int64(out.Model.Batch)
-	out.RunSeconds = out.BatchNS * float64(runs) / 1e9
+	out.RunSeconds = (out.BatchNS + out.HostNS) * float64(runs) / 1e9
 	return out, nil
 }
 
@@ -209,7 +213,7 @@ func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
 		return err
 	}
 	o.Model, o.Params, o.MACs = m, m.Params(), m.MACs()
-	o.Phases, o.BatchNS = nil, 0
+	o.Phases, o.BatchNS, o.HostNS = nil, 0, 0
 	var compile, simulate time.Duration
 	compile = time.Since(began)
 	phases := m.Phases
@@ -282,6 +286,7 @@ func (o *Outcome) onGrid(ctx context.Context, t *target, p *models.Phase, ph *Ph
 		return nil, err
 	}
 	ph.Plan, ph.Epochs, ph.Utilization = plan, plan.CoresUsed(), plan.Utilization()
+	o.HostNS += t.model.HostNS(ops, inputs) * float64(p.Runs)
 	return func() (uint64, int, error) { return counted(plan.Simulate(ctx, p.Name)) }, nil
 }
 

@@ -25,7 +25,8 @@ type Epoch struct {
 	// BoundBy says what sets it: an operator's name, or "memory".
 	Bottleneck float64
 	BoundBy    string
-	// Prologue is the ns before the first input: programs and weights.
+	// Prologue is the ns before the first input: programs and weights, and the
+	// gaps between the operators' starts.
 	Prologue float64
 	// Read and Write are the bytes of one input that cross the memory.
 	Read, Write float64
@@ -245,8 +246,37 @@ func (b *balancer) epoch(c [2]int, limit float64) Epoch {
 		e.Bottleneck, e.BoundBy = t, "memory"
 	}
 	e.Fill += (e.Read + e.Write) / mem.DRAMRate()
-	e.Prologue = b.m.Mach.Overheads.Epoch + e.WeightBytes/mem.DRAMRate()
+	e.Prologue = b.m.Mach.Overheads.Epoch + e.WeightBytes/mem.DRAMRate() + b.m.Mach.Overheads.Gap*float64(dispatched(b.ops[c[0]:c[1]]))
 	return e
+}
+
+// dispatched is how many programs the operators are: one each, and one that
+// lays out the windows of a convolution or pooling.
+func dispatched(ops []Op) int {
+	n := len(ops)
+	for i := range ops {
+		if ops[i].Window > ops[i].In {
+			n++
+		}
+	}
+	return n
+}
+
+// HostNS is the time that the host takes for a batch beside the device's own:
+// for every operator, and for moving inputs and results.
+func (m Model) HostNS(ops []Op, inputs int) float64 {
+	var elems int64
+	for i := range ops {
+		elems += ops[i].Feeds
+		if ops[i].Result {
+			elems += ops[i].Out
+		}
+	}
+	over := m.Mach.Overheads
+	if over.Host == 0 {
+		return 0
+	}
+	return over.Host*float64(dispatched(ops)) + float64(elems)*m.Bytes*float64(inputs)/m.Mach.Memory.HostRate
 }
 
 // tighten makes an epoch as fast as its cores allow: the smallest limit of

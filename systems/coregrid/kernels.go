@@ -18,7 +18,7 @@ func (m Model) KernelTime(o *Op, k *Kernel) float64 {
 	var compute float64
 	if k.Product {
 		t := mach.Matrix.Tile
-		z := o.tilesOf(t)
+		z := m.tilesOf(o)
 		compute = math.Ceil(float64(z.blocks*z.m*z.n)/cores) * float64(z.k) * float64(t*t*t) / mach.Matrix.MACs * m.Passes
 		// Products narrower than a tile go to the vector lanes where that is faster.
 		compute = min(compute, float64(o.MACs)/cores/mach.VectorLanes)

@@ -29,9 +29,12 @@ type tiles struct{ blocks, m, k, n int64 }
 
 // tilesOf rounds an operator's product up to tiles. Groups narrower than a
 // tile share one.
-func (o *Op) tilesOf(t int64) tiles {
+func (m Model) tilesOf(o *Op) tiles {
+	t := m.Mach.Matrix.Tile
 	z := tiles{max(o.Batch, 1), ceil(max(o.M, 1), t), ceil(max(o.K, 1), t), ceil(max(o.N, 1), t)}
-	if o.Kind == "depthwise" {
+	if o.Kind == "depthwise" && m.Mach.Matrix.DenseGroups { // zeros between the groups
+		z.blocks, z.k, z.n = 1, ceil(o.K*o.Batch, t), ceil(o.N*o.Batch, t)
+	} else if o.Kind == "depthwise" {
 		pack := max(t/max(o.N, 1), 1)
 		z.blocks = ceil(o.Batch, pack)
 		z.k = ceil(o.K*pack, t) // every tap is a block of its own diagonal
@@ -48,7 +51,7 @@ func (m Model) Cycles(o *Op, r, c int) float64 {
 	var product float64
 	in := float64(o.Window+o.In-min(o.In, o.Window)) * m.Bytes / float64(r)
 	if o.MACs > 0 {
-		z := o.tilesOf(t)
+		z := m.tilesOf(o)
 		rows, cols := ceil(z.blocks*z.m, int64(r)), ceil(z.n, int64(c))
 		if z.blocks > 1 { // blocks are spread over all cores
 			rows, cols = ceil(z.blocks*z.m*z.n, int64(r*c)), 1
@@ -78,7 +81,7 @@ func (m Model) limits(o *Op) (rows, cols int) {
 		n := ceil(max(o.Out, o.Window), t*t)
 		return int(min(n, int64(m.Mach.Rows))), int(min(n, int64(m.Mach.Cols)))
 	}
-	z := o.tilesOf(t)
+	z := m.tilesOf(o)
 	if z.blocks > 1 {
 		n := z.blocks * z.m * z.n
 		return int(min(n, int64(m.Mach.Rows))), int(min(n, int64(m.Mach.Cols)))

@@ -76,7 +76,10 @@ type Matrix struct {
 	// convolution for each tap, where windows are gathered by products with
 	// sparse matrices; 0 where loads gather them.
 	WindowTiles float64 `yaml:"window_tiles,omitempty" json:"window_tiles,omitempty"`
-	Mark        string  `yaml:"mark" json:"mark"`
+	// DenseGroups tells that the weights of a convolution in groups are laid out
+	// dense, with zeros between the groups, and multiplied so.
+	DenseGroups bool   `yaml:"dense_groups,omitempty" json:"dense_groups,omitempty"`
+	Mark        string `yaml:"mark" json:"mark"`
 }
 
 // Memory has sizes in bytes and rates in bytes per ns.
@@ -100,7 +103,13 @@ type Over struct {
 	Operator float64 `yaml:"operator_cycles" json:"operator_cycles"` // per operator and input
 	Launch   float64 `yaml:"launch_ns" json:"launch_ns"`             // per kernel
 	Epoch    float64 `yaml:"epoch_ns" json:"epoch_ns"`               // per change of epoch, without the weights
-	Mark     string  `yaml:"mark" json:"mark"`
+	// Gap is the ns from one operator's end to the next one's start while a
+	// traced program is replayed, once a batch for every operator.
+	Gap float64 `yaml:"gap_ns,omitempty" json:"gap_ns,omitempty"`
+	// Host is the ns that the host takes for an operator of a batch: it is the
+	// time between the device's own and what a user of the model sees.
+	Host float64 `yaml:"host_operator_ns,omitempty" json:"host_operator_ns,omitempty"`
+	Mark string  `yaml:"mark" json:"mark"`
 }
 
 // Format is a data format.
@@ -246,7 +255,7 @@ func (m *Machine) Check() error {
 		{"memory.dram_channels", float64(m.Memory.Channels), false}, {"memory.dram_channel_bytes_per_ns", m.Memory.Channel, false},
 		{"memory.dram_peak_bytes_per_ns", m.Memory.DRAMPeak, false}, {"memory.dram_bytes", float64(m.Memory.DRAMBytes), false},
 		{"memory.host_bytes_per_ns", m.Memory.HostRate, false}, {"overheads.operator_cycles", m.Overheads.Operator, true},
-		{"overheads.launch_ns", m.Overheads.Launch, true}, {"overheads.epoch_ns", m.Overheads.Epoch, true},
+		{"overheads.launch_ns", m.Overheads.Launch, true}, {"overheads.gap_ns", m.Overheads.Gap, true}, {"overheads.host_operator_ns", m.Overheads.Host, true}, {"overheads.epoch_ns", m.Overheads.Epoch, true},
 	} {
 		if !(f.v > 0 || f.zero && f.v == 0) || math.IsInf(f.v, 0) || f.v > 1e15 {
 			return fmt.Errorf("%s is %v, not a positive number", f.field, f.v)
