@@ -230,8 +230,8 @@ func (f *fn) store(v int32, from *region, t0, t1 int64, to part, bytes, parts, e
 func (f *fn) keep(v int32, n int, tile int64) *region {
 	x := &f.values[v]
 	most := f.l.arr.budget / shareOfSBUF
-	if f.readNext(v) {
-		most = f.l.arr.budget * 9 / 16
+	if f.readNext(v) { // what the kernel has on chip and this leave a third
+		most = max(most, min(f.l.arr.budget*9/16, f.l.arr.budget*2/3-f.inUse()))
 	}
 	if int64(n)*tile > most || !f.usedLater(v) {
 		return nil
@@ -243,6 +243,17 @@ func (f *fn) keep(v int32, n int, tile int64) *region {
 	x.chip, x.lastOn = r, f.kern
 	f.resident = append(f.resident, v)
 	return r
+}
+
+// inUse returns the bytes per partition of the values that the running kernel
+// has on chip.
+func (f *fn) inUse() (bytes int64) {
+	for _, v := range f.resident {
+		if x := &f.values[v]; x.chip != nil && x.lastOn == f.kern {
+			bytes += x.chip.bytes
+		}
+	}
+	return bytes
 }
 
 // readNext tells whether the next operator that does anything is the only one
