@@ -134,3 +134,7 @@ func setDirect(f *os.File, on bool) error {
 	_, err = unix.FcntlInt(fd, unix.F_SETFL, flags)
 	return err
 }
+
+// clone makes dst share the blocks of src and reports whether the file system
+// can do that.
+func clone(dst, src *os.File) bool { return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd())) == nil }

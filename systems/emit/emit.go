@@ -6,17 +6,17 @@ package emit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
+	"perfsim/io/fault"
+	"perfsim/io/fileset"
 	"perfsim/io/format"
 	"perfsim/io/neuron/metricstore"
 	"perfsim/io/neuron/pttf"
@@ -73,15 +73,13 @@ type Output struct {
 	// traces has the run A traces by name of file.
 	traces map[string]traceKey
 
-	staging string
-	made    []string // folders made for Dir, outermost first
+	set     *fileset.Set // nil until the first file
 	written map[traceKey]string
 }
 
 // Traces writes the run A trace of every top-level block under the family's
 // name and, for the families of perf_sim passes, the run B trace. A family that shows the
-// same placement again gets the same bytes, as hard links where the file
-// system has them.
+// same placement again gets a copy.
 func Traces(ctx context.Context, w *components.World, o *Output, family string) error {
 	if o.Dir == "" {
 		return nil
@@ -93,7 +91,9 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 	n := names{used: map[string]int{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
-	var work []func() error // begun when the list of artifacts grows no more
+	// Begun when the list of artifacts grows no more; copies when their files
+	// are written.
+	var work, copies []func() error
 	blocks := m.TopBlocks()
 	// Files are written side by side; where there are fewer than cores, a file
 	// has several.
@@ -117,10 +117,12 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			name := n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b))
 			slot := o.slot(name, f.kind)
 			if from := o.written[key]; from != "" {
-				if size, err := o.link(from, name); err == nil {
+				copies = append(copies, func() error {
+					size, err := o.copy(from, name)
 					o.Artifacts[slot].Size = size
-					continue
-				}
+					return err
+				})
+				continue
 			}
 			o.written[key] = name
 			if !f.graph {
@@ -136,7 +138,15 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 	for _, f := range work {
 		g.Go(f)
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, f := range copies {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // traceKey names a trace by what it shows.
@@ -146,13 +156,30 @@ type traceKey struct {
 	placement int
 }
 
-// link gives the staged file from a second name.
-func (o *Output) link(from, name string) (int64, error) {
-	to := filepath.Join(o.staging, name)
-	if err := os.Link(filepath.Join(o.staging, from), to); err != nil {
+// copy gives a copy of the staged file from a name of its own: one inode under
+// two names would let an editor of one change the other. The blocks are shared
+// where the file system can.
+func (o *Output) copy(from, name string) (int64, error) {
+	src, err := os.Open(filepath.Join(o.set.Staging(), from))
+	if err != nil {
 		return 0, err
 	}
-	st, err := os.Stat(to)
+	defer src.Close()
+	path := filepath.Join(o.set.Staging(), name)
+	dst, err := os.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	if !clone(dst, src) {
+		_, err = io.Copy(fault.Writer(struct{ io.Writer }{dst}, path), src)
+	}
+	if cerr := dst.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	st, err := os.Stat(path)
 	if err != nil {
 		return 0, err
 	}
@@ -203,9 +230,9 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 	say := log
 	if log != nil {
 		// The lines name the folder in which the files will be.
-		say = func(line string) { log(strings.ReplaceAll(line, o.staging, o.Dir)) }
+		say = func(line string) { log(strings.ReplaceAll(line, o.set.Staging(), o.Dir)) }
 	}
-	r, err := pttf.Package(ctx, o.staging, filepath.Join(o.staging, pttf.FileName), pttf.Options{Log: say, Source: o.source(ctx, w)})
+	r, err := pttf.Package(ctx, o.set.Staging(), filepath.Join(o.set.Staging(), pttf.FileName), pttf.Options{Log: say, Source: o.source(ctx, w)})
 	if err != nil {
 		return err
 	}
@@ -215,53 +242,40 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 	return nil
 }
 
-// Commit moves everything into place.
+// Commit moves everything into place: all files or, on an error, none.
 func Commit(o *Output) error {
-	if o.Dir == "" || o.staging == "" {
+	if o.set == nil {
 		return nil
 	}
-	for _, a := range o.Artifacts {
-		if err := os.Rename(filepath.Join(o.staging, filepath.Base(a.Path)), a.Path); err != nil {
-			return err
-		}
+	names := make([]string, len(o.Artifacts))
+	for i, a := range o.Artifacts {
+		names[i] = filepath.Base(a.Path)
 	}
-	err := os.Remove(o.staging)
-	o.staging, o.made = "", nil
-	return err
+	if err := o.set.Commit(names); err != nil {
+		return err
+	}
+	o.set = nil
+	return nil
 }
 
 // Abort removes what was written and not committed.
 func (o *Output) Abort() {
-	if o.staging == "" {
-		return
+	if o.set != nil {
+		o.set.Abort()
+		o.set = nil
 	}
-	os.RemoveAll(o.staging) // nothing better to do with an error here
-	for _, d := range slices.Backward(o.made) {
-		os.Remove(d)
-	}
-	o.staging, o.made = "", nil
 }
 
-// open makes the destination and the staging folder in it.
+// open makes the destination and the hidden folder in it.
 func (o *Output) open() error {
-	if o.staging != "" {
+	if o.set != nil {
 		return nil
 	}
-	for d := filepath.Clean(o.Dir); ; d = filepath.Dir(d) {
-		if _, err := os.Stat(d); !errors.Is(err, os.ErrNotExist) || d == filepath.Dir(d) {
-			break
-		}
-		o.made = append(o.made, d)
-	}
-	slices.Reverse(o.made)
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return fmt.Errorf("output folder: %w", err)
-	}
-	dir, err := os.MkdirTemp(o.Dir, ".perfsim-*")
+	set, err := fileset.Open(o.Dir)
 	if err != nil {
-		return fmt.Errorf("output folder: %w", err)
+		return err
 	}
-	o.staging = dir
+	o.set = set
 	if o.cached == 0 {
 		o.cached = cachedPart
 	}
@@ -282,7 +296,11 @@ const cachedPart = 256 << 20
 
 // write writes one file of the staging folder and returns its size.
 func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err error) {
-	f, err := os.Create(filepath.Join(o.staging, name))
+	path := filepath.Join(o.set.Staging(), name)
+	if err := fault.At("create", path); err != nil {
+		return 0, err
+	}
+	f, err := os.Create(path)
 	if err != nil {
 		return 0, err
 	}
@@ -292,7 +310,7 @@ func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err
 		}
 	}()
 	out := newDirect(f, o.cached)
-	err = fill(out)
+	err = fill(fault.Writer(out, path))
 	if cerr := out.Close(); err == nil {
 		err = cerr
 	}

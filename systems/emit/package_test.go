@@ -55,14 +55,14 @@ func TestPackageIsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, a := range o.Artifacts {
-			st, err := os.Stat(filepath.Join(o.staging, filepath.Base(a.Path)))
+			st, err := os.Stat(filepath.Join(o.set.Staging(), filepath.Base(a.Path)))
 			if err != nil || a.Size == 0 || st.Size() != a.Size {
 				t.Errorf("%s: size %d is told, not that of the file (%v)", a.Path, a.Size, err)
 			}
 		}
 		if o.cached == 1 { // would be seen if it were read
 			for name := range o.traces {
-				spoil(t, filepath.Join(o.staging, name))
+				spoil(t, filepath.Join(o.set.Staging(), name))
 			}
 		}
 		var lines []string
@@ -71,7 +71,7 @@ func TestPackageIsTheSame(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(o.staging, pttf.FileName))
+		b, err := os.ReadFile(filepath.Join(o.set.Staging(), pttf.FileName))
 		if err != nil {
 			t.Fatal(err)
 		}

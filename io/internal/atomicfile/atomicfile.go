@@ -11,6 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"perfsim/io/fault"
+	"perfsim/io/internal/lock"
 )
 
 // File is a file under construction. Exactly one of Commit and Abort ends it;
@@ -45,6 +49,7 @@ func Create(path string) (*File, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
+	sweep(path)
 	// O_EXCL and a random name: two runs that write the same file each
 	// finish their own, and the last rename wins with a whole file. Mode
 	// 0666 leaves the permissions to the user's umask, which CreateTemp
@@ -52,22 +57,55 @@ func Create(path string) (*File, error) {
 	for range 100 {
 		var b [6]byte
 		rand.Read(b[:]) // never fails, by its contract
-		tmp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%.40s.%x.tmp", filepath.Base(path), b))
-		f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		tmp := filepath.Join(filepath.Dir(path), temporary(path)+fmt.Sprintf("%x.tmp", b))
+		err := fault.At("create", tmp)
+		var f *os.File
+		if err == nil {
+			f, err = os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		}
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("create %s: %w", path, unnamed(err))
 		}
+		if err := lock.File(f, tmp); err != nil { // swept by another run just now
+			f.Close()
+			continue
+		}
 		return &File{File: f, path: path}, nil
 	}
 	return nil, fmt.Errorf("create %s: no free temporary name in its folder", path)
 }
 
+// temporary returns how the temporary names of path begin.
+func temporary(path string) string { return fmt.Sprintf(".%.40s.", filepath.Base(path)) }
+
+// sweep removes temporary files of path whose processes have ended. A folder
+// that cannot be read is left as it is: creating the file says why.
+func sweep(path string) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		hex, ok := strings.CutPrefix(name, temporary(path))
+		if hex, ok = strings.CutSuffix(hex, ".tmp"); !ok || len(hex) != 12 || strings.Trim(hex, "0123456789abcdef") != "" {
+			continue
+		}
+		tmp := filepath.Join(filepath.Dir(path), name)
+		if held, err := lock.Path(tmp); err == nil {
+			os.Remove(tmp)
+			held.Close()
+		}
+	}
+}
+
 // Write writes to the file; an error names the file as the caller does.
 func (f *File) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
+	n, err := fault.Writer(f.File, f.path).Write(p)
 	if err != nil {
 		err = fmt.Errorf("write %s: %w", f.path, unnamed(err))
 	}
@@ -102,11 +140,14 @@ func (f *File) Commit() error {
 		return f.Close()
 	}
 	err := f.Sync() // delayed allocation reports a full disk here, not at Close
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if err == nil {
+		err = fault.At("rename", f.path)
 	}
 	if err == nil {
-		err = os.Rename(tmp, f.path)
+		err = os.Rename(tmp, f.path) // before Close, which gives the lock back
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
 	}
 	if err != nil {
 		os.Remove(tmp)
@@ -121,8 +162,8 @@ func (f *File) Abort() {
 		return
 	}
 	f.done = true
-	f.Close()
 	if !f.direct {
 		os.Remove(f.Name())
 	}
+	f.Close()
 }

@@ -98,3 +98,30 @@ func TestBadTargets(t *testing.T) {
 		t.Fatalf("left behind: %v", got)
 	}
 }
+
+// Temporary files of dead processes go away with the next Create; those of
+// living ones, and files that only look alike, stay.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	dead := filepath.Join(dir, ".out.0123456789ab.tmp")
+	for _, p := range []string{dead, filepath.Join(dir, ".out.mine.tmp"), filepath.Join(dir, ".other.0123456789ab.tmp")} {
+		os.WriteFile(p, nil, 0o644)
+	}
+	living, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Abort()
+	if _, err := os.Stat(living.Name()); err != nil {
+		t.Error("the file of a living process:", err)
+	}
+	living.Abort()
+	if got := names(t, dir); len(got) != 2 {
+		t.Errorf("left %v", got)
+	}
+}
