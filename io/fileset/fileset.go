@@ -54,7 +54,7 @@ func Open(dir string) (*Set, error) {
 		s.unmake()
 		return nil, fmt.Errorf("output folder: %w", err)
 	}
-	if err := recoverDir(s.dir); err != nil {
+	if err := Recover(s.dir); err != nil {
 		s.unmake()
 		return nil, err
 	}
@@ -201,8 +201,8 @@ func (s *Set) unmake() {
 	s.made = nil
 }
 
-// recoverDir completes or removes what dead processes left in dir.
-func recoverDir(dir string) error {
+// Recover completes or removes what dead processes left in dir.
+func Recover(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("output folder: %w", err)

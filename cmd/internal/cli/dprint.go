@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/io/fault"
+	"perfsim/io/fileset"
 	"perfsim/io/tenstorrent/dprint"
 )
 
@@ -90,39 +93,30 @@ func isText(b []byte) bool {
 
 // dprintFiles writes one file a processor.
 func dprintFiles(dir string, dump []byte, o dprint.Options, key func(i, x, y int) dprint.Key) (bad []dprint.Problem, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	set, err := fileset.Open(dir)
+	if err != nil {
 		return nil, err
 	}
-	type sink struct {
-		tmp  *os.File
-		path string
-	}
-	var sinks []sink
+	defer set.Abort()
+	var files []*os.File
+	var names []string
 	var openErr error
 	o.File = func(k dprint.Key) io.Writer {
-		f, err := os.CreateTemp(dir, ".perfsim-*")
+		f, err := os.Create(filepath.Join(set.Staging(), k.FileName()))
 		if err != nil {
-			openErr = err
+			openErr = errors.Join(openErr, err)
 			return io.Discard
 		}
-		sinks = append(sinks, sink{f, filepath.Join(dir, k.FileName())})
-		return f
+		files, names = append(files, f), append(names, k.FileName())
+		return fault.Writer(f, f.Name())
 	}
 	bad, err = dprint.DecodeDump(dump, o, key)
-	if err == nil {
-		err = openErr
+	err = errors.Join(err, openErr)
+	for _, f := range files {
+		err = errors.Join(err, f.Close())
 	}
-	for _, s := range sinks {
-		if e := s.tmp.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			os.Remove(s.tmp.Name())
-			continue
-		}
-		if err = os.Chmod(s.tmp.Name(), 0o644); err == nil {
-			err = os.Rename(s.tmp.Name(), s.path)
-		}
+	if err != nil {
+		return bad, err
 	}
-	return bad, err
+	return bad, set.Commit(names)
 }

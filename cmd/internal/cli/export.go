@@ -13,6 +13,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/csvtable"
+	"perfsim/io/fileset"
 	"perfsim/io/format"
 	"perfsim/io/formats"
 	"perfsim/io/parquetout"
@@ -261,16 +262,20 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 		}
 		return nil, usagef("no table is called %q (%s)", o.table, strings.Join(known, ", "))
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, fmt.Errorf("output folder: %w", err)
+	set, err := fileset.Open(path)
+	if err != nil {
+		return nil, err
 	}
+	defer set.Abort()
 	var out []exportedFile
+	var names []string
 	for _, x := range tables {
-		f := exportedFile{Path: filepath.Join(path, x.name+"."+o.format), Table: x.name}
-		if f.Bytes, err = file(f.Path, x.write); err != nil {
+		name := x.name + "." + o.format
+		f := exportedFile{Path: filepath.Join(path, name), Table: x.name}
+		if f.Bytes, err = file(filepath.Join(set.Staging(), name), x.write); err != nil {
 			return nil, err
 		}
-		out = append(out, f)
+		out, names = append(out, f), append(names, name)
 	}
-	return out, nil
+	return out, set.Commit(names)
 }

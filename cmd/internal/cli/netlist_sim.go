@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"perfsim/components"
 	"perfsim/components/machine/grid"
+	"perfsim/io/fileset"
 	"perfsim/io/tenstorrent/netlist"
 	"perfsim/io/traces/catapult"
 	"perfsim/systems/floorplan"
@@ -55,10 +55,14 @@ type opInfo struct {
 // simulateEpochs runs the chosen epochs and writes their traces.
 func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorplan.Report) ([]epochInfo, error) {
 	var out []epochInfo
+	var set *fileset.Set
+	var traces []string
 	if f.dir != "" {
-		if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		var err error
+		if set, err = fileset.Open(f.dir); err != nil {
 			return nil, err
 		}
+		defer set.Abort()
 	}
 	name := f.mach
 	if name == "" {
@@ -92,9 +96,10 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorp
 		for _, o := range s.Ops {
 			x.Ops = append(x.Ops, opInfo{o.Name, o.Type, o.Device, o.Cores, o.Blocks, o.Busy, o.Start, o.End})
 		}
-		if f.dir != "" {
-			path := filepath.Join(f.dir, fmt.Sprintf("epoch_%d.json", e))
-			err := save(path, nil, func(w io.Writer) error {
+		if set != nil {
+			trace := fmt.Sprintf("epoch_%d.json", e)
+			traces = append(traces, trace)
+			err := save(filepath.Join(set.Staging(), trace), nil, func(w io.Writer) error {
 				return catapult.Write(ctx, w, s.World, 0, components.RunA, false, max(f.jobs, 1))
 			})
 			if err != nil {
@@ -105,6 +110,9 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorp
 	}
 	for e := range want {
 		return nil, usagef("epoch %d has no operator", e)
+	}
+	if set != nil {
+		return out, set.Commit(traces)
 	}
 	return out, nil
 }

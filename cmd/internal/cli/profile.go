@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
+	"perfsim/io/fileset"
 	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/systems/devicelog"
 )
@@ -295,6 +296,7 @@ func (f *profileFlags) files(ctx context.Context, p *devicelog.Profile, stdout i
 		write func(io.Writer) error
 	}
 	l := p.Log
+	commit := func() error { return nil }
 	outs := []output{
 		{f.stats, func(w io.Writer) error {
 			if isParquet(f.stats) {
@@ -329,12 +331,15 @@ func (f *profileFlags) files(ctx context.Context, p *devicelog.Profile, stdout i
 		if s, ok := devicelog.SetupByName(f.setup); ok {
 			setup = s
 		}
-		if err := os.MkdirAll(f.vendor, 0o755); err != nil {
+		set, err := fileset.Open(f.vendor)
+		if err != nil {
 			return err
 		}
+		defer set.Abort()
 		v := devicelog.NewVendor(l, setup)
-		outs = append(outs, output{filepath.Join(f.vendor, "device_stats.txt"), v.WriteStats},
-			output{filepath.Join(f.vendor, "device_analysis_data.json"), v.WriteJSON})
+		stats, analysis := "device_stats.txt", "device_analysis_data.json"
+		outs = append(outs, output{filepath.Join(set.Staging(), stats), v.WriteStats}, output{filepath.Join(set.Staging(), analysis), v.WriteJSON})
+		commit = func() error { return set.Commit([]string{stats, analysis}) }
 	}
 	for _, o := range outs {
 		if o.path == "" {
@@ -344,5 +349,5 @@ func (f *profileFlags) files(ctx context.Context, p *devicelog.Profile, stdout i
 			return err
 		}
 	}
-	return nil
+	return commit()
 }

@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"perfsim/io/fault"
+	"perfsim/io/fileset"
+	"perfsim/io/internal/lock"
 )
 
 // ExtractOptions choose what is extracted and how.
@@ -54,6 +58,9 @@ func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err 
 			os.Remove(dir) // only if nothing else came in
 		}
 	}()
+	if err := fileset.Recover(dir); err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -66,8 +73,11 @@ func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err 
 		return nil, err
 	}
 	defer root.RemoveAll(stage)
+	if held, err := lock.Path(filepath.Join(dir, stage)); err == nil {
+		defer held.Close()
+	}
 
-	x := extraction{root: root, stage: stage, opt: opt, kind: map[string]Kind{}, found: make([]bool, len(opt.Names))}
+	x := extraction{root: root, depth: r.lim.Depth, stage: stage, opt: opt, kind: map[string]Kind{}, found: make([]bool, len(opt.Names))}
 	if err := x.unpack(r); err != nil {
 		return nil, err
 	}
@@ -88,6 +98,8 @@ type extraction struct {
 	files []Extracted
 	dirs  []string
 	kind  map[string]Kind // by path: every file, every folder on the way
+	depth int             // most folders of a path, 0 for any
+	there map[string]bool // folders that are there
 	found []bool          // which of opt.Names were there
 }
 
@@ -164,6 +176,9 @@ func (x *extraction) target(e Entry) (name string, skip bool, err error) {
 		}
 		return "", false, err
 	}
+	if n := strings.Count(name, "/"); x.depth > 0 && n > x.depth {
+		return "", false, fmt.Errorf("%w: lies in %d folders, more than %d", ErrLimit, n, x.depth)
+	}
 	if strings.HasPrefix(name, x.stage) {
 		return "", false, errors.New("name of the temporary folder")
 	}
@@ -236,27 +251,38 @@ func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
 // place gives the files their names, after a look at all of them, and takes
 // back what it did if one fails.
 func (x *extraction) place() (err error) {
-	if !x.opt.Overwrite {
-		for _, f := range x.files {
-			if _, err := x.root.Lstat(f.Path); err == nil {
-				return fmt.Errorf("%s: %w", f.Path, ErrFileExists)
-			} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
-				return err
-			}
+	existed := make([]bool, len(x.files))
+	for i, f := range x.files {
+		fi, err := x.root.Lstat(f.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir):
+		case err != nil:
+			return err
+		case fi.IsDir():
+			return fmt.Errorf("%s is a directory", f.Path)
+		case !x.opt.Overwrite:
+			return fmt.Errorf("%s: %w", f.Path, ErrFileExists)
+		default:
+			existed[i] = true
 		}
 	}
-	var placed, made []string
+	placed := 0
+	var made []string
 	defer func() {
 		if err == nil {
 			return
 		}
-		for _, p := range placed {
-			x.root.Remove(p)
+		for i, f := range x.files[:placed] {
+			x.root.Remove(f.Path)
+			if existed[i] {
+				x.root.Rename(x.old(i), f.Path) // what else could be done
+			}
 		}
-		for i := len(made) - 1; i >= 0; i-- {
-			x.root.Remove(made[i])
+		for _, d := range slices.Backward(made) {
+			x.root.Remove(d)
 		}
 	}()
+	x.there = map[string]bool{".": true}
 	for _, d := range x.dirs {
 		if err := x.mkdirAll(d, &made); err != nil {
 			return err
@@ -266,28 +292,30 @@ func (x *extraction) place() (err error) {
 		if err := x.mkdirAll(path.Dir(f.Path), &made); err != nil {
 			return err
 		}
-		fi, err := x.root.Lstat(f.Path)
-		existed := err == nil
-		if existed && fi.IsDir() {
-			return fmt.Errorf("%s is a directory", f.Path)
+		if existed[i] {
+			if err := errors.Join(fault.At("rename", f.Path), x.root.Rename(f.Path, x.old(i))); err != nil {
+				return err
+			}
 		}
-		if err := x.root.Rename(x.staged(i), f.Path); err != nil {
+		placed = i + 1
+		if err := errors.Join(fault.At("rename", f.Path), x.root.Rename(x.staged(i), f.Path)); err != nil {
 			return err
-		}
-		if !existed {
-			placed = append(placed, f.Path)
 		}
 	}
 	return nil
 }
 
+// old is where the file waits that file i replaces.
+func (x *extraction) old(i int) string { return fmt.Sprintf("%s/old%d", x.stage, i) }
+
 // mkdirAll makes a folder and its parents below the root and notes the ones it
 // made.
 func (x *extraction) mkdirAll(dir string, made *[]string) error {
-	if dir == "." {
+	if x.there[dir] {
 		return nil
 	}
 	if fi, err := x.root.Stat(dir); err == nil && fi.IsDir() {
+		x.there[dir] = true
 		return nil
 	}
 	if err := x.mkdirAll(path.Dir(dir), made); err != nil {
@@ -296,6 +324,7 @@ func (x *extraction) mkdirAll(dir string, made *[]string) error {
 	if err := x.root.Mkdir(dir, 0o777); err != nil {
 		return err
 	}
+	x.there[dir] = true
 	*made = append(*made, dir)
 	return nil
 }

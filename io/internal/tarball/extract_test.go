@@ -3,7 +3,9 @@ package tarball
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -234,5 +236,72 @@ func TestExtractOverwriteKinds(t *testing.T) {
 	file := filepath.Join(dir, "f")
 	if _, err := extract(t, build(t), file, ExtractOptions{}); err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Error(err)
+	}
+}
+
+// What a sparse member expands to counts, not what its header takes; paths of
+// folders without end are refused.
+func TestHolesAndDepth(t *testing.T) {
+	read := func(b []byte) error {
+		r, err := NewReader(ctx, bytes.NewReader(b), DefaultLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Extract(r, t.TempDir(), ExtractOptions{})
+		return err
+	}
+	// An old GNU sparse header by hand (tar(5)): one hole of 1 TiB.
+	h := make([]byte, 512)
+	copy(h, "sp")
+	copy(h[100:], "0000644\x000000000\x000000000\x0000000000000\x0000000000000\x00")
+	h[156] = 'S'
+	copy(h[257:], "ustar  \x00")
+	h[386], h[398] = 0x80, 0x80 // the first piece of data, of no bytes, at the end
+	binary.BigEndian.PutUint64(h[386+4:], 1<<40)
+	h[483] = 0x80 // the real size
+	binary.BigEndian.PutUint64(h[483+4:], 1<<40)
+	sum := 8 * int(' ')
+	for i, c := range h {
+		if i < 148 || i >= 156 {
+			sum += int(c)
+		}
+	}
+	copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+	if err := read(append(h, make([]byte, 1024)...)); !errors.Is(err, ErrLimit) {
+		t.Errorf("1 TiB of holes: %v", err)
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	w.WriteHeader(&tar.Header{Name: strings.Repeat("d/", 1900) + "f", Mode: 0o644, Format: tar.FormatPAX})
+	w.Close()
+	if err := read(b.Bytes()); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "1900 folders") {
+		t.Errorf("a deep path: %v", err)
+	}
+}
+
+// A rename that fails gives replaced files back.
+func TestOverwriteIsUndone(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "a"), []byte("old"), 0o644)
+	os.WriteFile(filepath.Join(dir, "b"), []byte("old"), 0o644) // in the place of a folder
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, name := range []string{"a", "b/c"} {
+		w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: 3})
+		w.Write([]byte("new"))
+	}
+	w.Close()
+	r, err := NewReader(ctx, &b, DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Extract(r, dir, ExtractOptions{Overwrite: true}); err == nil {
+		t.Error("a file below a file was extracted")
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, "a")); string(got) != "old" {
+		t.Errorf("a holds %q", got)
+	}
+	if es, _ := os.ReadDir(dir); len(es) != 2 {
+		t.Errorf("left %v", es)
 	}
 }

@@ -19,6 +19,9 @@ type Limits struct {
 	// members together, whatever their headers say (a sparse member is
 	// larger than its place in the archive).
 	Bytes int64
+	// Depth is the greatest number of folders in the path of a member that is
+	// extracted: every one costs system calls.
+	Depth int
 	// Ratio is how many times its compressed size an archive may be, once
 	// it is larger than RatioFrom bytes. Deflate itself reaches 1032.
 	Ratio     int64
@@ -27,7 +30,11 @@ type Limits struct {
 
 // DefaultLimits are those of the trace package: a million members, 1 TiB, and
 // 300 times the compressed size beyond 1 GiB. Traces compress 7 to 40 times.
-var DefaultLimits = Limits{Members: 1 << 20, Bytes: 1 << 40, Ratio: 300, RatioFrom: 1 << 30}
+var DefaultLimits = Limits{Members: 1 << 20, Bytes: 1 << 40, Depth: 128, Ratio: 300, RatioFrom: 1 << 30}
+
+// sparseFrom is the size from which what a sparse member expands to counts
+// against Limits.Ratio: holes take no place in the archive at all.
+const sparseFrom = 64 << 20
 
 // ErrLimit is wrapped by every error that says that a limit was passed.
 var ErrLimit = errors.New("archive expands beyond the limit")
@@ -94,6 +101,8 @@ type Reader struct {
 	members int
 	globals int
 	logical int64 // bytes of members, as read or declared
+	sparse  bool  // the member at hand has holes
+	written int64 // bytes read of sparse members
 	name    string
 	err     error
 }
@@ -191,7 +200,7 @@ func (r *Reader) next() (Entry, error) {
 			return Entry{}, fmt.Errorf("member %q: %w: size of %d bytes", e.Name, ErrLimit, e.Size)
 		}
 		r.logical += e.Size
-		r.name = e.Name
+		r.name, r.sparse = e.Name, e.Sparse
 		return e, nil
 	}
 }
@@ -199,6 +208,12 @@ func (r *Reader) next() (Entry, error) {
 // Read reads the bytes of the current member.
 func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.tr.Read(p)
+	if r.sparse {
+		r.written += int64(n)
+		if r.lim.Ratio > 0 && r.written > sparseFrom && r.written/r.lim.Ratio > r.in.n {
+			err = fmt.Errorf("%w: sparse members of %d bytes and more out of %d", ErrLimit, r.written, r.in.n)
+		}
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = r.wrap(err)
 		r.err = err
