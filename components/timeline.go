@@ -60,7 +60,7 @@ func NewTimeline(w *World, block int, processes ...Process) *Timeline {
 		}
 		t.Blocks = append(t.Blocks, b)
 		t.Offset = append(t.Offset, at)
-		at = addSat(at, max(w.Blocks[b].Extent(RunA), w.Blocks[b].Extent(RunB)))
+		at = ecs.AddSat(at, max(w.Blocks[b].Extent(RunA), w.Blocks[b].Extent(RunB)))
 	}
 	return t
 }

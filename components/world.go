@@ -78,7 +78,7 @@ func (w *World) Latency(r Run) uint64 {
 			continue
 		}
 		runs := w.Module.Functions.Runs.At(int(w.Module.Blocks.Function.At(b.Block)))
-		total = addSat(total, mulSat(runs, w.BlockLatency(b, r)))
+		total = ecs.AddSat(total, ecs.MulSat(runs, w.BlockLatency(b, r)))
 	}
 	return total
 }
@@ -90,20 +90,4 @@ func (w *World) BlockLatency(b BlockResult, r Run) uint64 {
 		return b.LatencyTrips[r]
 	}
 	return b.Latency[r]
-}
-
-// addSat and mulSat saturate: an absurd trip count gives the largest time,
-// not a small wrong one.
-func addSat(a, b uint64) uint64 {
-	if a+b < a {
-		return ^uint64(0)
-	}
-	return a + b
-}
-
-func mulSat(a, b uint64) uint64 {
-	if a != 0 && b > ^uint64(0)/a {
-		return ^uint64(0)
-	}
-	return a * b
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/systems/place"
 )
 
@@ -263,7 +264,7 @@ func (p *Path) turn(n int, i uint32) []part {
 		// A loop inside: as often as it runs, then on with what was before it, in
 		// this iteration or the one before.
 		for _, x := range p.turn(m, i) {
-			x.times = mulSat(x.times, p.b.repeats[m].Trips-1)
+			x.times = ecs.MulSat(x.times, p.b.repeats[m].Trips-1)
 			chain = append(chain, x)
 		}
 		lane, before, until := p.entry(m, i, start)
@@ -316,11 +317,11 @@ func (p *Path) hidden(r *components.Repeat, turn []part, from, to uint64) {
 	var sum uint64
 	for _, x := range turn {
 		x.own = max(x.own, 1)
-		x.weight = mulSat(x.own, x.times)
-		sum = addSat(sum, x.weight)
+		x.weight = ecs.MulSat(x.own, x.times)
+		sum = ecs.AddSat(sum, x.weight)
 		if k, ok := seen[x.row]; ok {
-			parts[k].times = addSat(parts[k].times, x.times)
-			parts[k].weight = addSat(parts[k].weight, x.weight)
+			parts[k].times = ecs.AddSat(parts[k].times, x.times)
+			parts[k].weight = ecs.AddSat(parts[k].weight, x.weight)
 			continue
 		}
 		seen[x.row] = len(parts)
@@ -329,7 +330,7 @@ func (p *Path) hidden(r *components.Repeat, turn []part, from, to uint64) {
 	d := divider{whole: sum, counted: to - from}
 	for _, x := range parts {
 		t := d.part(x.weight)
-		p.steps = append(p.steps, Step{Instr: components.InstrID(x.row), From: to - t, Until: to, Via: x.via, Own: x.own, Trips: mulSat(x.times, r.Trips-1)})
+		p.steps = append(p.steps, Step{Instr: components.InstrID(x.row), From: to - t, Until: to, Via: x.via, Own: x.own, Trips: ecs.MulSat(x.times, r.Trips-1)})
 		to -= t
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // Loops that are placed as often as they run have the events of their last
@@ -90,7 +91,7 @@ func (w *laneWalk) share(r *components.Repeat, o *openLane, l components.RepeatL
 	// outstanding.
 	left := o.hidden
 	for k := range busy {
-		busy[k] = min(mulSat(busy[k], r.Trips-1), left)
+		busy[k] = min(ecs.MulSat(busy[k], r.Trips-1), left)
 		left -= busy[k]
 	}
 	d := divider{whole: o.hidden, counted: o.counted}
@@ -104,7 +105,7 @@ func (w *laneWalk) share(r *components.Repeat, o *openLane, l components.RepeatL
 	var sum uint64
 	for k := range waits {
 		if w.lane[waits[k].row] == l.Lane {
-			sum = addSat(sum, waits[k].ns)
+			sum = ecs.AddSat(sum, waits[k].ns)
 		}
 	}
 	if sum == 0 {

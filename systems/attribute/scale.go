@@ -1,7 +1,7 @@
 package attribute
 
 import (
-	"math/bits"
+	"perfsim/ecs"
 	"slices"
 	"sort"
 )
@@ -28,7 +28,7 @@ func newScale(b *block, win *Window) *scale {
 	s.clip(Window{min(win.From, b.span), min(win.To, b.span)})
 	s.sum = make([]uint64, len(s.at))
 	for k := 1; k < len(s.at); k++ {
-		s.sum[k] = addSat(s.sum[k-1], mulSat(s.at[k]-s.at[k-1], s.weight[k-1]))
+		s.sum[k] = ecs.AddSat(s.sum[k-1], ecs.MulSat(s.at[k]-s.at[k-1], s.weight[k-1]))
 	}
 	return s
 }
@@ -61,7 +61,7 @@ func (s *scale) until(t uint64) uint64 {
 		k = sort.Search(len(s.at), func(k int) bool { return s.at[k] > t }) - 1
 		s.last = k
 	}
-	return addSat(s.sum[k], mulSat(t-s.at[k], s.weight[k]))
+	return ecs.AddSat(s.sum[k], ecs.MulSat(t-s.at[k], s.weight[k]))
 }
 
 // between returns the counted time from a to b, 0 where b is not later.
@@ -70,21 +70,4 @@ func (s *scale) between(a, b uint64) uint64 {
 		return 0
 	}
 	return s.until(b) - s.until(a)
-}
-
-// addSat and mulSat saturate, as the placement does.
-func addSat(a, b uint64) uint64 {
-	sum, carry := bits.Add64(a, b, 0)
-	if carry != 0 {
-		return never
-	}
-	return sum
-}
-
-func mulSat(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi != 0 {
-		return never
-	}
-	return lo
 }

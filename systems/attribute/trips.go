@@ -1,6 +1,9 @@
 package attribute
 
-import "sort"
+import (
+	"perfsim/ecs"
+	"sort"
+)
 
 // tripRange says how often the rows from first on run in one run of their
 // block.
@@ -42,7 +45,7 @@ func tripRanges(b *block) []tripRange {
 		}
 		closeAt(first)
 		open = append(open, body{end, trips})
-		trips = mulSat(trips, max(t.Trip.At(row), 1))
+		trips = ecs.MulSat(trips, max(t.Trip.At(row), 1))
 		set(first)
 	}
 	closeAt(b.end)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // Loops that count their trips. Where Config.Loops is "trips" the body of a
@@ -229,8 +230,8 @@ func (k *kernel) restore(u *use, s *state) {
 func (k *kernel) leap(u *use, before, now []pair, n, c uint64) {
 	ahead := func(at int) (t, d pair) {
 		for x := range t {
-			d[x] = satMul(now[at][x]-min(now[at][x], before[at][x]), n)
-			if t[x] = satAdd(now[at][x], d[x]); t[x] > farthest {
+			d[x] = ecs.MulSat(now[at][x]-min(now[at][x], before[at][x]), n)
+			if t[x] = ecs.AddSat(now[at][x], d[x]); t[x] > farthest {
 				k.loop.beyond[x] = true
 				t[x], d[x] = farthest, farthest-min(now[at][x], farthest)
 			}
@@ -279,7 +280,7 @@ func ringAfter(flying []uint64, depth, made int, n uint64, step func(j int) uint
 	for j := 0; len(out) < depth; j++ {
 		back := uint64(j / made)
 		if back < n {
-			out = append(out, min(satAdd(flying[len(flying)-1-j%made], satMul(step(j%made), n-back)), farthest))
+			out = append(out, min(ecs.AddSat(flying[len(flying)-1-j%made], ecs.MulSat(step(j%made), n-back)), farthest))
 			continue
 		}
 		at := len(flying) - 1 - (j - int(n)*made) // triggered before the leap
@@ -400,7 +401,7 @@ func (k *kernel) settled(u *use, done uint64) bool {
 		return false
 	}
 	for j, key := range u.rings {
-		if r := k.rings[key]; r != nil && satMul(uint64(u.pushes[j]), done) < uint64(len(r.flying[0])) && u.pushes[j] > 0 {
+		if r := k.rings[key]; r != nil && ecs.MulSat(uint64(u.pushes[j]), done) < uint64(len(r.flying[0])) && u.pushes[j] > 0 {
 			return false
 		}
 	}

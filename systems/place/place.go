@@ -499,19 +499,3 @@ func (k *kernel) special(i uint32, ready pair) error {
 	k.last = maxPair(k.last, end)
 	return nil
 }
-
-// satAdd and satMul saturate, so that an absurd trip count gives the largest
-// time and not a small wrong one.
-func satAdd(a, b uint64) uint64 {
-	if a+b < a {
-		return ^uint64(0)
-	}
-	return a + b
-}
-
-func satMul(a, b uint64) uint64 {
-	if a != 0 && b > ^uint64(0)/a {
-		return ^uint64(0)
-	}
-	return a * b
-}

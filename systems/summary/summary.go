@@ -4,12 +4,12 @@ package summary
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/io/neuron/metricstore"
 )
 
@@ -81,7 +81,7 @@ func Make(w *components.World) Summary {
 	}
 	s.Range = w.Range
 	if launch, ok := w.Launch(); ok {
-		device := addSat(s.LatencyA, launch)
+		device := ecs.AddSat(s.LatencyA, launch)
 		s.Launch, s.Device = &launch, &device
 	}
 	s.AntiCost = s.LatencyA - min(s.LatencyA, s.LatencyB)
@@ -123,7 +123,7 @@ func (s *Summary) engines(w *components.World) {
 		busyOf(w, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, until, sum, here)
 		for l := range sum {
 			count[l] += here[l]
-			busy[l] = addSat(busy[l], mulSat(sum[l], runs))
+			busy[l] = ecs.AddSat(busy[l], ecs.MulSat(sum[l], runs))
 		}
 	}
 	measured := measuredBusy(m)
@@ -194,7 +194,7 @@ func enter(r *components.Repeat, until, sum []uint64, count []int) *others {
 			until[l.Lane] = at
 			o.before[n] = sum[l.Lane]
 			until[l.Lane] += l.Tail[components.RunA]
-			sum[l.Lane] = addSat(sum[l.Lane], l.Tail[components.RunA])
+			sum[l.Lane] = ecs.AddSat(sum[l.Lane], l.Tail[components.RunA])
 			continue
 		}
 		o.before[n] = sum[l.Lane]
@@ -210,23 +210,8 @@ func (o *others) add(until, sum []uint64) {
 	for n, l := range o.Lanes {
 		// Up to where the lane is free; what is outstanding then is the next one's.
 		one := sum[l.Lane] - min(sum[l.Lane], o.before[n]+until[l.Lane]-min(until[l.Lane], l.Leave[components.RunA]))
-		sum[l.Lane] = addSat(sum[l.Lane], min(mulSat(one, o.Trips-1), o.hidden[n]))
+		sum[l.Lane] = ecs.AddSat(sum[l.Lane], min(ecs.MulSat(one, o.Trips-1), o.hidden[n]))
 	}
-}
-
-// addSat and mulSat saturate, as the latency does.
-func addSat(a, b uint64) uint64 {
-	if a+b < a {
-		return math.MaxUint64
-	}
-	return a + b
-}
-
-func mulSat(a, b uint64) uint64 {
-	if a != 0 && b > math.MaxUint64/a {
-		return math.MaxUint64
-	}
-	return a * b
 }
 
 // addBusy adds what rows lo to hi keep each lane busy in run A to sum; until

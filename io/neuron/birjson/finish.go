@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -323,7 +322,7 @@ func runsOf(m *components.Module, given func(f int) uint64, note func(code, what
 		b := inner(uint32(i))
 		times := uint64(1)
 		for at := b; m.Blocks.Parent.At(at) != 0; {
-			times = satMul(times, max(m.Blocks.Trip.At(at), 1))
+			times = ecs.MulSat(times, max(m.Blocks.Trip.At(at), 1))
 			at = inner(m.Blocks.Parent.At(at) - 1)
 		}
 		sites[target] = append(sites[target], site{int(m.Blocks.Function.At(b)), times})
@@ -342,7 +341,7 @@ func runsOf(m *components.Module, given func(f int) uint64, note func(code, what
 		sum := given(f)
 		if sum == 0 {
 			for _, s := range sites[f] {
-				sum = satAdd(sum, satMul(runs(s.caller), s.times))
+				sum = ecs.AddSat(sum, ecs.MulSat(runs(s.caller), s.times))
 			}
 		}
 		state[f] = 2
@@ -371,20 +370,6 @@ func innerBlocks(m *components.Module) func(row uint32) int {
 		}
 		return b
 	}
-}
-
-func satMul(a, b uint64) uint64 {
-	if a != 0 && b > math.MaxUint64/a {
-		return math.MaxUint64
-	}
-	return a * b
-}
-
-func satAdd(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
 }
 
 // noteTexts say what a remark of the parser means.
