@@ -31,7 +31,8 @@ func newPackCommand() *cobra.Command {
 perf_sim\..*\.json is found, and packs them into a gzipped PAX tar, as the
 compiler's packaging pass does. The same traces give the same bytes on every
 machine: members are sorted, without times and owners. --as-found keeps the
-order of the directory, times, modes and owner numbers, as the compiler does.
+order of the directory, paths, times, modes and owner numbers, as the compiler
+does.
 A folder without traces is no error: nothing is written, and a line says so.`,
 		Example: `  perfsim pack out
   perfsim pack -o traces.perf-sim out
@@ -46,7 +47,8 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 			case out == "-" && asJSON:
 				return usagef("--json and -o - both want standard output")
 			}
-			opt.PathNames = names == "path"
+			// As found means the path as found too, unless other names are asked for.
+			opt.PathNames = names == "path" || opt.AsFound && !c.Flags().Changed("names")
 			if out == "" {
 				out = filepath.Join(args[0], pttf.FileName)
 			}
@@ -83,8 +85,8 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 	}
 	fl := c.Flags()
 	fl.StringVarP(&out, "output", "o", "", "the package to write; - is standard output (default DIR/file.perf-sim)")
-	fl.BoolVar(&opt.AsFound, "as-found", false, "keep directory order, times, modes and owner numbers")
-	fl.StringVar(&names, "names", "base", "name members by their base name, or by their path as found")
+	fl.BoolVar(&opt.AsFound, "as-found", false, "keep directory order, paths, times (modification, access, change), modes and owner numbers")
+	fl.StringVar(&names, "names", "base", "base: name members by their base name; path: by their path as found, the default with --as-found")
 	fl.IntVar(&opt.Level, "level", 1, "gzip level, 1 (the documented one) to 9")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines on stderr")

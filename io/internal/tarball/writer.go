@@ -17,12 +17,15 @@ const chunk = 256 << 10
 // every field but Name and Size is what the reproducible archives use, except
 // Mode, where zero stands for 0644.
 type Header struct {
-	Name         string    // slash-separated, stored as it is
-	Size         int64     // bytes, known before the data
-	Mode         int64     // permission bits; 0 means 0644
-	ModTime      time.Time // cut to whole seconds; zero and before 1970 mean 1970-01-01
-	UID, GID     int
-	Uname, Gname string
+	Name    string    // slash-separated, stored as it is
+	Size    int64     // bytes, known before the data
+	Mode    int64     // permission bits; 0 means 0644
+	ModTime time.Time // cut to whole seconds; zero and before 1970 mean 1970-01-01
+	// AccessTime and ChangeTime, where not zero, are stored in PAX records, as
+	// is then the fraction of ModTime.
+	AccessTime, ChangeTime time.Time
+	UID, GID               int
+	Uname, Gname           string
 }
 
 // Writer writes the members of one archive. It is not safe for concurrent use.
@@ -125,15 +128,19 @@ func (h Header) tar() *tar.Header {
 	if h.ModTime.IsZero() || sec < 0 {
 		sec = 0
 	}
+	mtime := time.Unix(sec, 0)
+	if !h.AccessTime.IsZero() || !h.ChangeTime.IsZero() {
+		mtime = h.ModTime
+	}
 	return &tar.Header{
 		Typeflag: tar.TypeReg,
 		Name:     h.Name,
 		Size:     h.Size,
 		Mode:     mode,
-		ModTime:  time.Unix(sec, 0),
-		Uid:      h.UID, Gid: h.GID,
+		ModTime:  mtime, AccessTime: h.AccessTime, ChangeTime: h.ChangeTime,
+		Uid: h.UID, Gid: h.GID,
 		Uname: h.Uname, Gname: h.Gname,
-		// PAX allows records; it writes none that is not needed.
+		// PAX allows records; none is written that no field needs.
 		Format: tar.FormatPAX,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func Package(ctx context.Context, dir, out string, opt Options) (Result, error) 
 	say := logger(opt.Log)
 	say("Searching for perf_sim trace files in: " + dir)
 	files, err := Collect(dir, opt.Log)
+	if errors.Is(err, fs.ErrNotExist) {
+		say("No perf_sim trace files found. Skipping tarball creation.")
+	}
 	if err != nil {
 		return Result{}, err
 	}

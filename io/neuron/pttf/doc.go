@@ -8,7 +8,8 @@
 //
 //   - members are sorted, with no time and no owner, so that the same traces
 //     give the same bytes on every machine; Options.AsFound keeps directory
-//     order, times, modes and owner numbers as the documented writer does;
+//     order, times (PAX records of modification, access and change), modes and
+//     owner numbers as the documented writer does;
 //   - members are named by their base name; Options.PathNames stores the path
 //     as it was found, as the documented writer does;
 //   - PAX records are written only where a value needs one, so that viewers

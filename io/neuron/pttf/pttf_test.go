@@ -1,6 +1,7 @@
 package pttf
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -136,7 +137,7 @@ func TestPackageLogLines(t *testing.T) {
 	if _, err = Package(ctx, gone, out, opt); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	check("Searching for perf_sim trace files in: "+gone, "Directory does not exist: "+gone)
+	check("Searching for perf_sim trace files in: "+gone, "Directory does not exist: "+gone, "No perf_sim trace files found. Skipping tarball creation.")
 	if _, err = Package(ctx, dir, filepath.Join(gone, "x"), opt); err == nil {
 		t.Error("wrote into a folder that is not there")
 	}
@@ -239,7 +240,7 @@ func TestAsFound(t *testing.T) {
 		t.Error("order not kept:", es[0].Name)
 	}
 	e := es[1]
-	if !e.ModTime.Equal(time.Unix(1_600_000_000, 0)) || e.Mode != 0o640 || e.UID != os.Getuid() || e.Uname != "" || e.Gname != "" || e.PAX {
+	if !e.ModTime.Equal(when) || e.Mode != 0o640 || e.UID != os.Getuid() || e.Uname != "" || e.Gname != "" || !e.PAX {
 		t.Errorf("%+v", e)
 	}
 	buf.Reset()
@@ -505,5 +506,57 @@ func BenchmarkPack(b *testing.B) {
 		if err := w.Close(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The members of a package as found have the PAX records, names, modes and
+// owners that bsdtar writes for the same files in its pax format.
+func TestAsFoundIsLibarchives(t *testing.T) {
+	bsdtar, err := exec.LookPath("bsdtar")
+	if err != nil {
+		t.Skip("bsdtar (libarchive-tools) is not installed")
+	}
+	t.Chdir(t.TempDir())
+	put(t, "out", map[string]string{"perf_sim.m.f.a.json": "[\n]\n", "perf_sim.m.f.b.json": "[]", "perf_sim.m.f.c.json": "x"})
+	names := []string{"out/perf_sim.m.f.a.json", "out/perf_sim.m.f.b.json", "out/perf_sim.m.f.c.json"}
+	// Access times ahead of now, so that reading the files does not set them.
+	later := time.Now().Add(time.Hour)
+	os.Chtimes(names[0], later, time.Unix(1_600_000_000, 123_456_789))
+	os.Chtimes(names[1], later.Truncate(time.Second), time.Unix(1_600_000_000, 500_000_000))
+	os.Chtimes(names[2], later, time.Unix(1_600_000_000, 0))
+	os.Chmod(names[1], 0o600)
+	args := append([]string{"--format", "pax", "--uname", "", "--gname", "", "-cf", "theirs.tar"}, names...)
+	if out, err := exec.Command(bsdtar, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	theirs, err := os.ReadFile("theirs.tar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours bytes.Buffer
+	if err := WriteTo(ctx, &ours, names, Options{AsFound: true, PathNames: true}); err != nil {
+		t.Fatal(err)
+	}
+	type member struct {
+		Name, Uname, Gname string
+		Mode, Size         int64
+		UID, GID           int
+		Records            map[string]string
+	}
+	list := func(data []byte) (all []member) {
+		r := tar.NewReader(bytes.NewReader(data))
+		for {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return all
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, member{h.Name, h.Uname, h.Gname, h.Mode, h.Size, h.Uid, h.Gid, h.PAXRecords})
+		}
+	}
+	if d := cmp.Diff(list(theirs), list(gunzip(t, ours.Bytes()))); d != "" {
+		t.Error(d)
 	}
 }

@@ -17,10 +17,10 @@ import (
 // Options choose what a package looks like. The zero value is the
 // reproducible package.
 type Options struct {
-	// AsFound keeps the order in which files are given and their times
-	// (whole seconds), modes and owner numbers, as the documented writer
-	// does. Without it members are sorted by name, with mode 0644, owner 0
-	// and time ModTime.
+	// AsFound keeps the order in which files are given, their modes, owner
+	// numbers and modification, access and change times, as the documented
+	// writer does: the times are PAX records. Without it members are sorted by
+	// name, with mode 0644, owner 0 and time ModTime.
 	AsFound bool
 	// PathNames stores each file's path as given instead of its base name.
 	PathNames bool
@@ -115,13 +115,14 @@ func (w *Writer) AddFile(ctx context.Context, name, path string) error {
 	}
 	h := tarball.Header{Name: name, Size: fi.Size(), ModTime: w.opt.ModTime}
 	if w.opt.AsFound {
-		// The portable way to owner numbers; its names and extra times
-		// are left out, as documented.
+		// The portable way to owner numbers and times; the names of owners are
+		// left out, as documented.
 		sys, err := tar.FileInfoHeader(fi, "")
 		if err != nil {
 			return fail("stat", err)
 		}
 		h.ModTime, h.Mode, h.UID, h.GID = sys.ModTime, sys.Mode, sys.Uid, sys.Gid
+		h.AccessTime, h.ChangeTime = sys.AccessTime, sys.ChangeTime
 	}
 	var src io.ReadCloser = f
 	if w.opt.Source != nil {
