@@ -63,6 +63,8 @@ type Output struct {
 	// PackageOnly streams the run A traces straight into the package and
 	// leaves out all trace files.
 	PackageOnly bool
+	// Layout is the layout of the metric store's file.
+	Layout metricstore.Layout
 	// Style is how the traces leave the documented form.
 	Style     catapult.Style
 	Artifacts []Artifact
@@ -211,7 +213,7 @@ func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
 		return err
 	}
 	slot := o.slot(MetricsFile, "metrics")
-	size, err := o.write(MetricsFile, func(out io.Writer) error { return s.WriteJSON(out, true) })
+	size, err := o.write(MetricsFile, func(out io.Writer) error { return s.Write(out, o.Layout) })
 	o.Artifacts[slot].Size = size
 	return err
 }

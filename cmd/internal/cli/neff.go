@@ -29,7 +29,7 @@ tar. perfsim leaves file.perf-sim beside it by default; 'neff add' puts it in.`,
   perfsim neff add -o with-traces.neff file.neff out/file.perf-sim
   perfsim neff debug file.neff debug_info/debug_info_backend.PE.0.dbg`,
 	}
-	c.AddCommand(newNEFFInfo(), newNEFFList(), newNEFFExtract(), newNEFFAdd(), newNEFFCreate(), newNEFFDebug())
+	c.AddCommand(newNEFFInfo(), newNEFFList(), newNEFFExtract(), newNEFFAdd(), newNEFFAddMetrics(), newNEFFCreate(), newNEFFDebug())
 	return c
 }
 
@@ -425,19 +425,21 @@ not documented; a package beside the NEFF is the safe choice.`,
 type debugNameFlags struct {
 	layer, engine, ext string
 	counter            int
+	formula            bool
 }
 
 func (d *debugNameFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&d.layer, "layer", "", "pttf, hlo, penguin, backend or asm")
-	fl.StringVar(&d.engine, "engine", "", "engine part of the name, such as PE")
+	fl.StringVar(&d.engine, "engine", "", "engine part of the name, such as PE; Unassigned has none")
+	fl.BoolVar(&d.formula, "formula", false, "name as the compiler's formula is documented, without anything between the parts, instead of as real files are named")
 	fl.IntVar(&d.counter, "counter", neff.NoCounter, "counter part of the name")
 	fl.StringVar(&d.ext, "ext", "", "extension of the name, such as dbg")
 }
 
 // name returns the member's name from --name or from the parts.
 func (d *debugNameFlags) name(c *cobra.Command, name string) (string, error) {
-	parts := d.layer != "" || d.engine != "" || d.ext != "" || c.Flags().Changed("counter")
+	parts := d.layer != "" || d.engine != "" || d.ext != "" || d.formula || c.Flags().Changed("counter")
 	switch {
 	case name != "" && parts:
 		return "", usagef("--name and the parts of a debug information name exclude each other")
@@ -456,10 +458,13 @@ func (d *debugNameFlags) name(c *cobra.Command, name string) (string, error) {
 	}
 	if d.engine != "" {
 		e, ok := components.ParseEngine(d.engine)
-		if !ok || e == components.Unassigned {
+		if !ok {
 			return "", usagef("--engine %q is no engine", d.engine)
 		}
 		n.Engine = e
+	}
+	if d.formula {
+		return n.Formula(), nil
 	}
 	return n.String(), nil
 }

@@ -93,6 +93,7 @@ func commands() []command {
 		{"diff", newDiffCommand},
 		{"pack", newPackCommand},
 		{"unpack", newUnpackCommand},
+		{"metrics", newMetricsCommand},
 		{"neff", newNEFFCommand},
 		{"version", newVersionCommand},
 		{"view", newViewCommand},

@@ -22,6 +22,7 @@ func newRunCommand() *cobra.Command {
 	var out string
 	var packageOnly bool
 	var style traceFlags
+	var metrics string
 	var policy, severity int
 	var r systems.Request
 	var asJSON, timings, verbose bool
@@ -54,6 +55,13 @@ store and the package file.perf-sim.`,
 			if severity != 20 && !verbose {
 				return usagef("--log-severity is about the lines that -v prints: add -v")
 			}
+			layout, err := layoutNamed("metrics-layout", metrics)
+			if err != nil {
+				return err
+			}
+			if out == "" && metrics != "nested" {
+				return usagef("--metrics-layout is about the metric store's file: -o DIR writes it")
+			}
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
 			}
@@ -78,7 +86,7 @@ store and the package file.perf-sim.`,
 				}
 			}
 			r.Pipeline, r.Policy = &passes, sched.Policy(policy)
-			r.Out = emit.Output{Dir: out, PackageOnly: packageOnly, Style: style.style()}
+			r.Out = emit.Output{Dir: out, PackageOnly: packageOnly, Layout: layout, Style: style.style()}
 			res, err := in.simulate(c.Context(), l, r, p)
 			if err != nil {
 				return err
@@ -107,6 +115,7 @@ store and the package file.perf-sim.`,
 	fl := c.Flags()
 	fl.BoolVar(&timings, "timings", false, "print how long each system took")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
+	fl.StringVar(&metrics, "metrics-layout", "nested", "with -o: layout of global_metric_store.json: nested (documented), flat, or lossless (every entry with type, name and aggregation)")
 	fl.IntVar(&severity, "log-severity", 20, "with -v: the least severity of the lines that are printed; 20 is information, 40 errors")
 	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
 	fl.IntVar(&policy, "policy", 0, "order of the instructions that post_sched makes: 0 keeps the input's, 1 loads first, 2 greedy, 3 time-aware")

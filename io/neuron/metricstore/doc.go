@@ -20,5 +20,6 @@ package metricstore
 // File names, as the documented compiler has them.
 const (
 	GlobalFile     = "global_metric_store.json"     // written at the end of a compilation
+	NEFFMember     = "MetricMetadata.json"          // the store in a NEFF; the name is conjectured
 	TensorizerFile = "tensorizer_metric_store.json" // left by the front end, merged before the passes run
 )
