@@ -79,7 +79,8 @@ func Run(ctx context.Context, w *components.World) error {
 				flags := m.Instr.Flags.Slice()
 				for i := lo; i < hi; i++ {
 					start := uint64(max(0, o.start[i]) + 0.5)
-					d := uint32(o.dur[i] + 0.5)
+					// Start and end are each rounded, so that no event ends after its block.
+					d := uint32(max(0, o.start[i]) + float64(o.dur[i]) + 0.5 - float64(start))
 					dur[i][run] = d
 					arrive[i][run] = start
 					if flags[i]&components.FlagTrigger == 0 {
