@@ -8,13 +8,15 @@ const (
 	NotePartitioned = "partitioned"         // one device's share of a module that was not partitioned
 	NoteNoDurations = "no-durations"        // nothing in the input says how long work takes
 	NoteScaled      = "scaled-constants"    // the machine's constants are another's, scaled
-	NoteInferred    = "inferred-records"    // lost records of a measured profile were inferred
+	NoteInferred    = "inferred-records"    // a measured profile lost records
+	NoteLostIDs     = "lost-record"         // dependencies on records that are not there
+	NoteFreedWaits  = "waits-without-end"   // waits that no instruction signals
 )
 
 // Headline reports whether the note is printed beside the latency.
 func (n Note) Headline() bool {
 	switch n.Code {
-	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred:
+	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred, NoteLostIDs, NoteFreedWaits:
 		return true
 	}
 	return false

@@ -168,6 +168,8 @@ func (a *assembler) finish(ctx context.Context) (*components.Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.fillGaps()
+	n = len(a.rows)
 	keys := make([]ordering, n)
 	for i := range a.rows {
 		r := &a.rows[i]
@@ -279,7 +281,9 @@ func (a *assembler) numberCores() (lanes []uint16, err error) {
 	return lanes, nil
 }
 
-// resolve finds the row of every predecessor id. Ids are 64-bit and unique.
+// resolve finds the row of every predecessor id. Ids are 64-bit and unique. An
+// id that no instruction has is that of a record the profile lost: the
+// dependency is left out and counted in a note.
 func (a *assembler) resolve() ([]uint32, error) {
 	size := 16
 	for size < 2*len(a.rows) {
@@ -303,24 +307,45 @@ func (a *assembler) resolve() ([]uint32, error) {
 		}
 		table[h] = uint32(i) + 1
 	}
-	out := make([]uint32, len(a.preds))
+	out := make([]uint32, 0, len(a.preds))
+	kept := a.preds[:0]
+	lost, lo := map[uint64]bool{}, a.predOff[0]
+	dangling := 0
 	for i := range a.rows {
-		for k := a.predOff[i]; k < a.predOff[i+1]; k++ {
+		hi := a.predOff[i+1]
+		for k := lo; k < hi; k++ {
 			id := a.preds[k].id
 			h := slot(id)
 			for ; table[h] != 0 && a.rows[table[h]-1].id != id; h = (h + 1) & mask {
 			}
 			r := &a.rows[i]
 			if table[h] == 0 {
-				return nil, errorAt(r.offset, "%s depends on id %d, which no instruction has", a.describeRow(r), id)
+				if dangling++; len(lost) < maxLost {
+					lost[id] = true
+				}
+				continue
 			}
-			if out[k] = table[h] - 1; out[k] == uint32(i) {
+			p := table[h] - 1
+			if p == uint32(i) {
 				return nil, errorAt(r.offset, "%s depends on itself", a.describeRow(r))
 			}
+			out, kept = append(out, p), append(kept, a.preds[k])
 		}
+		lo, a.predOff[i+1] = hi, uint32(len(kept))
+	}
+	a.preds = kept
+	if dangling > 0 {
+		noun := "instructions"
+		if len(lost) == 1 {
+			noun = "instruction"
+		}
+		a.m.Note("lost-record", fmt.Sprintf("dependencies on ids that no record has: left out; the profile lost at least %d %s", len(lost), noun), dangling)
 	}
 	return out, nil
 }
+
+// maxLost bounds the lost ids that are told apart.
+const maxLost = 1 << 16
 
 // describeRow names an instruction in messages.
 func (a *assembler) describeRow(r *row) string {
