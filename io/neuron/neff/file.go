@@ -108,8 +108,8 @@ func (f *File) Members(ctx context.Context, lim Limits) (*Reader, error) {
 	return tarball.NewReader(ctx, f.Payload(), lim)
 }
 
-// CheckHash compares the payload with the header's hash. Only the bytes that
-// the hash has are compared, as loaders do.
+// CheckHash compares the payload with the header's hash, in either byte order of
+// its words. Only the bytes that the hash has are compared, as loaders do.
 func (f *File) CheckHash(ctx context.Context) error {
 	h, err := newHash(f.Header.PkgVersion)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *File) CheckHash(ctx context.Context) error {
 		return err
 	}
 	sum := h.Sum(nil)
-	if want := f.Header.Hash[:len(sum)]; !bytes.Equal(sum, want) {
+	if want := f.Header.Hash[:len(sum)]; !bytes.Equal(sum, want) && !bytes.Equal(reversedWords(sum), want) {
 		return &HashError{Want: want, Got: sum}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 )
 
 // HeaderSize is the size of the header, the only one known.
@@ -147,13 +148,24 @@ func newHash(pkgVersion uint64) (hash.Hash, error) {
 	return nil, fmt.Errorf("package version %d is not known: its hash is neither that of 1 nor of 2", pkgVersion)
 }
 
-// hashField makes the header's hash field of a sum: SHA-256 fills it, MD5 is
-// followed by sixteen digits "0".
+// hashField makes the header's hash field of a sum, as compilers store it: the
+// bytes of each 32-bit word of an MD5 reversed, NULs behind it. SHA-256 fills
+// the field as it is.
 func hashField(sum []byte) (field [32]byte) {
-	for i := copy(field[:], sum); i < len(field); i++ {
-		field[i] = '0'
+	copy(field[:], sum)
+	if len(sum) == md5.Size {
+		copy(field[:], reversedWords(sum))
 	}
 	return field
+}
+
+// reversedWords returns a sum with the bytes of each 32-bit word reversed.
+func reversedWords(sum []byte) []byte {
+	out := bytes.Clone(sum)
+	for w := out; len(w) >= 4; w = w[4:] {
+		slices.Reverse(w[:4])
+	}
+	return out
 }
 
 // newerFeatures are the feature bits that no loader of major version 2 knows.

@@ -43,16 +43,15 @@ type DebugName struct {
 	Ext     string            // without its dot; may be empty
 }
 
-// String is the one producer of all debug_info_* names: the tag, then engine,
-// counter and extension, each after a dot and only if there is one. The
-// documentation gives the order of the parts; the dots before engine and
-// counter are those of one description of two, and the extension is the
-// caller's. The trace package, which has no part but the tag, is
-// "debug_info_pttf".
+// String is the one producer of all debug_info_* names: the tag, the engine
+// after an underscore, counter and extension after dots, each only if there is
+// one. Files of the compiler are named so: debug_info_backend_PE.dbg in the
+// folder of the core, sg00. The trace package, which has no part but the tag,
+// is "debug_info_pttf".
 func (n DebugName) String() string {
 	s := n.Layer.String()
 	if n.Engine != components.Unassigned {
-		s += "." + n.Engine.String()
+		s += "_" + n.Engine.String()
 	}
 	if n.Counter >= 0 {
 		s += "." + strconv.Itoa(n.Counter)
@@ -68,21 +67,30 @@ func (n DebugName) String() string {
 func PTTFName() string { return DebugName{Layer: LayerFramework, Counter: NoCounter}.String() }
 
 // ParseDebugName takes the name of a member, with or without folders, apart.
-// ok is false for members that are not debug information.
+// The engine may stand after an underscore, as compilers write it, or after a
+// dot, as one description has it. ok is false for members that are not debug
+// information.
 func ParseDebugName(name string) (n DebugName, ok bool) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	n.Counter = NoCounter
 	for l, tag := range layerTags {
 		rest, found := strings.CutPrefix(base, tag)
-		if !found || rest != "" && rest[0] != '.' {
+		if !found || rest != "" && rest[0] != '.' && rest[0] != '_' {
 			continue
 		}
+		under := rest != "" && rest[0] == '_'
 		n.Layer = DebugLayer(l)
 		if rest == "" {
 			return n, true
 		}
 		parts := strings.Split(rest[1:], ".")
-		if e, isEngine := engineByName(parts[0]); isEngine {
+		e, isEngine := engineByName(parts[0])
+		if under {
+			if e, isEngine = components.ParseEngine(parts[0]); !isEngine || e == components.Unassigned {
+				return DebugName{}, false
+			}
+		}
+		if isEngine {
 			n.Engine, parts = e, parts[1:]
 		}
 		if len(parts) > 0 {

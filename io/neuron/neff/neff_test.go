@@ -94,7 +94,10 @@ func TestWrittenNEFF(t *testing.T) {
 		var src io.Reader = bytes.NewReader(data)
 		if version == 2 {
 			sum := md5.Sum(data)
-			if !bytes.Equal(b[0xAC:0xBC], sum[:]) || string(b[0xBC:0xCC]) != "0000000000000000" {
+			for k := range 4 { // each 32-bit word is stored the other way round
+				binary.LittleEndian.PutUint32(sum[4*k:], binary.BigEndian.Uint32(sum[4*k:]))
+			}
+			if !bytes.Equal(b[0xAC:0xBC], sum[:]) || !bytes.Equal(b[0xBC:0xCC], make([]byte, 16)) {
 				t.Errorf("hash % x", b[0xAC:0xCC])
 			}
 			if !bytes.Equal(data[:10], []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3}) {
@@ -153,7 +156,7 @@ b=open(sys.argv[1],"rb").read()
 f=struct.unpack("<5Q128sI32s16s256sI64sQI468s",b[:1024])
 d=b[1024:]
 assert f[1]==1024 and f[2]==len(d), f
-h=hashlib.md5(d).digest()+b"0"*16 if f[0]==2 else hashlib.sha256(d).digest()
+h=struct.pack("<4I",*struct.unpack(">4I",hashlib.md5(d).digest()))+bytes(16) if f[0]==2 else hashlib.sha256(d).digest()
 assert f[7]==h
 t=tarfile.open(fileobj=io.BytesIO(d))
 print(json.dumps([[m.name,m.size,m.uname] for m in t.getmembers()]))`
@@ -507,9 +510,9 @@ func TestDebugNames(t *testing.T) {
 		{DebugName{LayerFramework, components.Unassigned, NoCounter, "dbg"}, "debug_info_pttf.dbg"},
 		{DebugName{LayerHLO, components.Unassigned, NoCounter, "dbg_sg000000"}, "debug_info_hlo.dbg_sg000000"},
 		{DebugName{LayerPenguin, components.Unassigned, 3, "dbg"}, "debug_info_penguin.3.dbg"},
-		{DebugName{LayerBackend, components.PE, 0, "dbg"}, "debug_info_backend.PE.0.dbg"},
-		{DebugName{LayerBackend, components.Activation, NoCounter, "dbg"}, "debug_info_backend.Activation.dbg"},
-		{DebugName{LayerASM, components.All, 12, ""}, "debug_info_asm.ALL.12"},
+		{DebugName{LayerBackend, components.PE, 0, "dbg"}, "debug_info_backend_PE.0.dbg"},
+		{DebugName{LayerBackend, components.Activation, NoCounter, "dbg"}, "debug_info_backend_Activation.dbg"},
+		{DebugName{LayerASM, components.All, 12, ""}, "debug_info_asm_ALL.12"},
 	} {
 		if got := c.n.String(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.n, got, c.want)
@@ -518,10 +521,20 @@ func TestDebugNames(t *testing.T) {
 			t.Errorf("%s parses as %+v, %v", c.want, got, ok)
 		}
 	}
+	for name, want := range map[string]DebugName{
+		"sg00/debug_info_backend.PE.0.dbg":     {LayerBackend, components.PE, 0, "dbg"},
+		"sg01/debug_info_asm_DVE.dbg":          {LayerASM, components.DVE, NoCounter, "dbg"},
+		"sg00/debug_info_backend_SP.dbg":       {LayerBackend, components.SP, NoCounter, "dbg"},
+		"sg00/debug_info_asm_Activation.2.dbg": {LayerASM, components.Activation, 2, "dbg"},
+	} {
+		if got, ok := ParseDebugName(name); !ok || got != want {
+			t.Errorf("%s parses as %+v, %v", name, got, ok)
+		}
+	}
 	if got := (DebugName{Layer: 5, Counter: NoCounter}).String(); got != "unknown" {
 		t.Error(got)
 	}
-	for _, s := range []string{"", "info.json", "debug_info", "debug_info_pttfx", "xdebug_info_hlo", "debug_info_hlo/x"} {
+	for _, s := range []string{"", "info.json", "debug_info", "debug_info_pttfx", "debug_info_backend_x.dbg", "xdebug_info_hlo", "debug_info_hlo/x"} {
 		if n, ok := ParseDebugName(s); ok {
 			t.Errorf("%q is %+v", s, n)
 		}
