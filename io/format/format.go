@@ -65,8 +65,13 @@ type KernelCall struct {
 	Stderr   io.Writer // takes what the kernel prints; nil drops it
 }
 
-// SniffLen is how many bytes of the unwrapped input a sniffer sees.
-const SniffLen = 4096
+// SniffLen is how many bytes of the unwrapped input a sniffer sees first.
+// Where no sniffer knows them, all see more, up to MostSniffed: comments and
+// metadata may stand before what tells.
+const (
+	SniffLen    = 4096
+	MostSniffed = 64 << 20
+)
 
 type reserveKey struct{}
 

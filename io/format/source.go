@@ -23,6 +23,8 @@ type Source struct {
 	Path string // where it can be opened again and mapped; "" where it cannot
 	// Packed names the compression found: "", "gzip" or "zstd".
 	Packed string
+	// UTF16 says that the text was in UTF-16; what is read is UTF-8.
+	UTF16 bool
 	// Size is the number of bytes on disk, or -1 where it is not known.
 	Size int64
 
@@ -67,7 +69,7 @@ func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
 		s.Close()
 		return nil, named(s.Name, err)
 	}
-	if s.Packed == "" && path != "-" && s.Size >= 0 {
+	if s.Packed == "" && !s.UTF16 && path != "-" && s.Size >= 0 {
 		s.Path = path
 	}
 	return s, nil
@@ -87,8 +89,14 @@ func (s *Source) OnProgress(tell func(int64)) { s.tell = tell }
 
 // Head returns up to SniffLen first bytes without consuming them. Where there
 // are none, Err tells whether that is an error.
-func (s *Source) Head() []byte {
-	b, err := s.in.Peek(SniffLen)
+func (s *Source) Head() []byte { return s.HeadN(SniffLen) }
+
+// HeadN is Head for up to n bytes.
+func (s *Source) HeadN(n int) []byte {
+	if n > s.in.Size() {
+		s.in = bufio.NewReaderSize(s.in, n)
+	}
+	b, err := s.in.Peek(n)
 	if len(b) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
 	}
@@ -185,6 +193,7 @@ func (s *Source) unwrap(raw io.Reader) error {
 		in = bufio.NewReaderSize(&unzstd{z, in, at}, bufSize)
 	}
 	s.in = in
+	s.decodeText()
 	return nil
 }
 

@@ -59,7 +59,11 @@ func Find(src *format.Source, name string) (format.Importer, error) {
 			return f, nil
 		}
 	}
-	if name != "" {
+	if name == "" {
+		if f, ok := further(src); ok {
+			return f, nil
+		}
+	} else {
 		return format.Importer{}, fmt.Errorf("format %q is not one of %s", name, strings.Join(known, ", "))
 	}
 	if err := src.Err(); err != nil {
@@ -67,6 +71,9 @@ func Find(src *format.Source, name string) (format.Importer, error) {
 	}
 	if len(src.Head()) == 0 {
 		return format.Importer{}, fmt.Errorf("%s: empty input", src.Name)
+	}
+	if advice := elsewhere(src.Name, src.Head()); advice != "" {
+		return format.Importer{}, fmt.Errorf("%s: %s", src.Name, advice)
 	}
 	if err := archiveError(src); err != nil {
 		return format.Importer{}, err

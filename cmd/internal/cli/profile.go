@@ -14,6 +14,8 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/fileset"
+	"perfsim/io/format"
+	"perfsim/io/formats"
 	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/systems/devicelog"
 )
@@ -171,12 +173,31 @@ func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*compon
 		opt.Name = "standard input"
 		return profilelog.Read(c.Context(), c.InOrStdin(), opt)
 	}
+	if err := notALog(c.Context(), path); err != nil {
+		return nil, err
+	}
 	if st, err := os.Stat(path); err == nil {
 		p.start("reading "+filepath.Base(path), st.Size(), true)
 		opt.Progress = p.set
 	}
 	defer p.finish()
 	return profilelog.ReadFile(c.Context(), path, opt)
+}
+
+// notALog fails for a file that another command or tool reads, with its name.
+func notALog(ctx context.Context, path string) error {
+	src, err := format.Open(ctx, path, nil)
+	if err != nil {
+		return nil // told by the reader
+	}
+	defer src.Close()
+	if f, err := formats.Find(src, ""); err == nil && f.Name == profilelog.Importer.Name {
+		return nil
+	}
+	if advice := formats.Advice(path, src.Head()); advice != "" {
+		return fmt.Errorf("%s: no device profiler log but %s", path, advice)
+	}
+	return nil
 }
 
 // readSources joins source logs.

@@ -1,0 +1,131 @@
+package formats
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"perfsim/io/format"
+)
+
+// further looks at more of an input that no sniffer knew by its first bytes.
+func further(src *format.Source) (format.Importer, bool) {
+	head := src.Head()
+	if len(head) < format.SniffLen || elsewhere(src.Name, head) != "" || bytes.IndexByte(head, 0) >= 0 {
+		return format.Importer{}, false // short, known, or binary: comments and metadata are text
+	}
+	for n := 1 << 20; n <= format.MostSniffed; n *= 8 {
+		b := src.HeadN(n)
+		for _, f := range Importers() {
+			if f.Sniff(b) {
+				return f, true
+			}
+		}
+		if len(b) < n {
+			break
+		}
+	}
+	return format.Importer{}, false
+}
+
+// elsewhere says what to do with an input that begins with head and that no
+// importer reads: which other command reads it, or how to make something of it
+// that is read. "" where the input is nothing known.
+func elsewhere(name string, head []byte) string {
+	has := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	file := shellWord(name)
+	switch {
+	case has("BZh") && len(head) > 10:
+		return "compressed with bzip2: unpack it first (bunzip2 -k " + file + ", or bzip2 -dc " + file + " | perfsim run -)"
+	case has("\xfd7zXZ\x00"):
+		return "compressed with xz: unpack it first (unxz -k " + file + ", or xz -dc " + file + " | perfsim run -)"
+	case has("7z\xbc\xaf\x27\x1c"):
+		return "a 7z archive: extract the file to read first (7z x " + file + ")"
+	case has("\x04\x22\x4d\x18"):
+		return "compressed with lz4: unpack it first (lz4 -d " + file + ")"
+	case has("PAR1"):
+		return "a Parquet file: perfsim writes such tables and reads none; give the profile's JSON or the trace that it was made of"
+	case has("SQLite format 3\x00"):
+		return "an SQLite database (Nsight Systems?): export a Chrome or Kineto trace in JSON instead"
+	case has("NTFF") || strings.HasSuffix(name, ".ntff"):
+		return "a Neuron device trace (NTFF): make JSON of it first: neuron-profile view --output-format json --output-file profile.json -n FILE.neff -s " + file
+	case isNEFF(head):
+		return "a NEFF: perfsim neff info " + file + " reads it"
+	case IsOpsTable(line):
+		return "an ops table: perfsim profile " + file + " reads it"
+	case isNetlist(string(head)):
+		return "a Buda netlist: perfsim netlist " + file + " reads it"
+	case isPerfetto(head):
+		return "a Perfetto trace (.pftrace): make Chrome JSON of it first: traceconv json " + file + " trace.json"
+	}
+	return ""
+}
+
+// IsOpsTable reports whether line is the header of a table of operators of a
+// Tenstorrent device.
+func IsOpsTable(line []byte) bool {
+	return bytes.Contains(line, []byte("OP CODE")) || bytes.Contains(line, []byte("OP_CODE")) || bytes.Contains(line, []byte("OP NAME,"))
+}
+
+// isNEFF reports whether head is the header of a NEFF: package version 1 or 2
+// and a header size of 1024.
+func isNEFF(head []byte) bool {
+	return len(head) >= 1024 && binary.LittleEndian.Uint64(head)-1 <= 1 && binary.LittleEndian.Uint64(head[8:]) == 1024
+}
+
+// isNetlist looks for the sections of a netlist in YAML.
+func isNetlist(text string) bool {
+	text = "\n" + text
+	n := 0
+	for _, s := range []string{"\ndevices:", "\nqueues:", "\ngraphs:", "\nprograms:", "\nfused_ops:"} {
+		if strings.Contains(text, s) {
+			n++
+		}
+	}
+	return n >= 2
+}
+
+// isPerfetto reports whether head is the beginning of a Perfetto trace: packets
+// (field 1) with the timestamp, sequence id or sequence flags of a TracePacket
+// among their fields.
+func isPerfetto(head []byte) bool {
+	for range 4 {
+		num, typ, n := protowire.ConsumeTag(head)
+		if n < 0 || num != 1 || typ != protowire.BytesType {
+			return false
+		}
+		packet, k := protowire.ConsumeBytes(head[n:])
+		if k < 0 {
+			return false
+		}
+		head = head[n+k:]
+		for len(packet) > 0 {
+			num, typ, n := protowire.ConsumeTag(packet)
+			if n < 0 {
+				return false
+			}
+			m := protowire.ConsumeFieldValue(num, typ, packet[n:])
+			if m < 0 {
+				return false
+			}
+			if typ == protowire.VarintType && (num == 8 || num == 10 || num == 13) {
+				return true
+			}
+			packet = packet[n+m:]
+		}
+	}
+	return false
+}
+
+// Advice says which command or tool reads a file of the given name whose
+// unwrapped content begins with head, for commands that read other things; ""
+// where nothing is known.
+func Advice(name string, head []byte) string {
+	if f := recognise(head); f != "" {
+		return "a module or trace (" + f + "): perfsim run " + shellWord(name) + " and explain read it"
+	}
+	return elsewhere(name, head)
+}
