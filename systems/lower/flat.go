@@ -87,7 +87,7 @@ type fn struct {
 	kern     int // number of the kernel
 	busy     [components.NumEngines]int64
 	resident []int32 // values that may be on chip
-	flops, vector, helper,
+	flops, vector, helper, columns,
 	paramBytes, outBytes, ccBytes, ccs,
 	loads, stores, copies, spills int64
 	loaded                       map[int32]int64

@@ -37,6 +37,7 @@ type lowerer struct {
 	made      []bool // functions that are lowered
 	runs      []int64
 	users     map[components.CompID][][]components.OpID
+	far       []Far
 	asyncRefs map[asyncKey][]ref
 	sizes     []int // flat size of a computation, 0 for not known
 	queues    map[string]uint16
@@ -91,6 +92,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	l.rep.Coarse = l.e.acc.coarse
 	l.account()
 	l.notes()
+	l.farReport()
 	if err := m.CheckJobs(ctx, 1); err != nil {
 		return nil, fmt.Errorf("the lowered module is inconsistent: %w", err)
 	}

@@ -140,6 +140,11 @@ type Report struct {
 	// than it must, perhaps.
 	Coarse int64 `json:"coarse_waits,omitempty"`
 
+	// Far are the products and convolutions that lose most against the roofline
+	// of their operators, FarCount all of them.
+	Far      []Far `json:"far,omitempty"`
+	FarCount int   `json:"far_count,omitempty"`
+
 	Ops       int64     `json:"operators"` // of the reachable computations
 	Accounts  []Account `json:"accounts"`
 	Trips     []Trip    `json:"trips,omitempty"`

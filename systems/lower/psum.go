@@ -50,6 +50,9 @@ func (f *fn) matmul(k, m, n int64, d components.DType, start, stop bool, flags c
 	if f.psum.mem == components.MemPSUM {
 		flags |= components.FlagDstPSUM
 	}
+	if flags&components.FlagTranspose == 0 {
+		f.columns = components.AddSize(f.columns, components.MulSize(n, f.l.e.mult))
+	}
 	return f.l.e.add(ins{op: components.OpcodeMatmult, eng: components.PE, lane: components.LanePE, flags: flags | components.FlagTwoInputs, elems: max(m, n), out: n, parts: k,
 		dtype: d, banks: f.bankMask(bank) << 8})
 }

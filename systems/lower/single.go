@@ -13,6 +13,7 @@ func (f *fn) single(i int32) {
 	f.name(x.op)
 	f.kern++
 	g := f.l.g
+	first := f.meter()
 	switch k := x.kind; k {
 	case components.OpDot, components.OpRaggedDot, components.OpScaledDot:
 		f.dotKernel(i, g.DotSize(x.op))
@@ -61,6 +62,7 @@ func (f *fn) single(i int32) {
 		}
 	}
 	x = &f.flats[i]
+	f.measure(i, first)
 	f.forget(x.args)
 	f.forget(x.outs)
 }
