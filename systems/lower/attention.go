@@ -403,35 +403,56 @@ func (p *attend) unitOf(gi, t, c int64) *unit {
 	return u
 }
 
-// unit emits a unit. Where PSUM has room for the scores of more than one, the
-// engines work on three at a time: the PE makes the scores of the next but one
-// and mixes the values of this one while the next one is in softmax.
+// unit emits a unit. Where PSUM has room, the engines work on more than one at
+// a time: the PE makes the scores of the next unit, or of the next but one,
+// while this one is in softmax.
 func (p *attend) unit(gi, t, c int64) {
-	if p.serial() {
+	switch p.atOnce() {
+	case 1:
 		u := p.unitOf(gi, t, c)
-		p.products(u)
-		p.maxima(u)
+		p.start(u)
 		p.exponents(u)
 		u.turned = p.turnAll(u)
 		p.results(u)
-		return
+	case 2:
+		if p.now == nil {
+			p.now = p.unitOf(gi, t, c)
+			p.start(p.now)
+		}
+		p.now.is(p, gi, t, c)
+		if p.next = p.after(p.now); p.next != nil {
+			p.start(p.next)
+		}
+		p.exponents(p.now)
+		p.now.turned = p.turnAll(p.now)
+		p.results(p.now)
+		p.now, p.next = p.next, nil
+	default:
+		p.unitOfThree(gi, t, c)
 	}
+}
+
+// start emits the scores of a unit and their maxima.
+func (p *attend) start(u *unit) {
+	p.products(u)
+	p.maxima(u)
+}
+
+// unitOfThree emits the results of a unit, what lies between scores and results
+// of the next one, and the scores of the one behind that.
+func (p *attend) unitOfThree(gi, t, c int64) {
 	if p.now == nil {
 		p.now = p.unitOf(gi, t, c)
-		p.products(p.now)
-		p.maxima(p.now)
+		p.start(p.now)
 		p.exponents(p.now)
 		p.now.turned = p.turnAll(p.now)
 		if p.next = p.after(p.now); p.next != nil {
-			p.products(p.next)
-			p.maxima(p.next)
+			p.start(p.next)
 		}
 	}
 	p.now.is(p, gi, t, c) // behind a loop that is kept these are others
 	if p.next != nil {
-		n := *p.now
-		n.c++
-		p.next.is(p, n.gi, n.t, n.c)
+		p.next.is(p, gi, t, c+1)
 	}
 	var then *unit
 	if p.next != nil {
@@ -450,9 +471,18 @@ func (p *attend) unit(gi, t, c int64) {
 	p.now, p.next = p.next, then
 }
 
-// serial tells that PSUM has no room for the scores of a unit beside those of
-// the next one, the turned probabilities and the results.
-func (p *attend) serial() bool { return 3*p.nb+1 > int64(len(p.f.psum.tiles)) }
+// atOnce returns how many units are under way at a time. Beside their scores
+// PSUM holds turned probabilities and results: two sets of them for three
+// units.
+func (p *attend) atOnce() int {
+	switch banks := int64(len(p.f.psum.tiles)); {
+	case 5*p.nb+1 <= banks:
+		return 3
+	case 3*p.nb+1 <= banks:
+		return 2
+	}
+	return 1
+}
 
 // is makes a unit stand for another one of the same work.
 func (u *unit) is(p *attend, gi, t, c int64) {
