@@ -27,7 +27,8 @@ type Report struct {
 	// is the latency with buffers that never end.
 	Lowering         *lower.Report `json:"lowering,omitempty"`
 	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
-	ErrorPercent     *float64      `json:"error_percent"` // predicted against measured
+	Kernel           *KernelReport `json:"kernel,omitempty"` // of an NKI kernel
+	ErrorPercent     *float64      `json:"error_percent"`    // predicted against measured
 	// Replay compares the starts with those of a trace that was read.
 	Replay *summary.Replay `json:"replay,omitempty"`
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,
@@ -68,6 +69,7 @@ func (r *Result) Report() *Report {
 	out := &Report{Input: r.Input, Module: m.Name, Format: m.Format, Machine: w.Machine.Name, Model: w.Config.Model.String(),
 		Loops: w.Config.Loops.String(), Summary: w.Summary, Lowering: r.Lowering, BeforeAllocation: w.BeforeAllocation(),
 		Notes: r.Notes(), Estimates: w.Estimates, ReadSeconds: r.ReadTime.Seconds(), Seconds: r.Time.Seconds(), Artifacts: []Artifact{}}
+	out.Kernel = kernelReport(w)
 	out.Rate = float64(out.Instructions) / r.Time.Seconds()
 	if out.Measured != nil && *out.Measured > 0 {
 		e := 100 * (float64(out.LatencyA) - float64(*out.Measured)) / float64(*out.Measured)

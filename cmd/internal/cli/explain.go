@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,8 @@ latency, to the nanosecond.`,
 					return err
 				}
 				return t.engine(ctx, r, l)
+			case o.by != "":
+				return t.lines(r)
 			case o.path:
 				return t.path(r)
 			case o.antideps:
@@ -117,6 +120,7 @@ latency, to the nanosecond.`,
 	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
 	fl.BoolVar(&o.path, "path", false, "the critical path step by step, repetitions folded (with --json every step)")
 	fl.BoolVar(&o.antideps, "antideps", false, "what the anti-dependencies of every buffer cost")
+	fl.StringVar(&o.by, "by", "", "source: only the source lines on the critical path, all of them")
 	fl.BoolVar(&o.json, "json", false, "print the whole report as one JSON object")
 	return c
 }
@@ -124,6 +128,7 @@ latency, to the nanosecond.`,
 type explainFlags struct {
 	top                                 int
 	engine, instruction, between, block string
+	by                                  string
 	path, antideps, json                bool
 }
 
@@ -144,6 +149,13 @@ type explainJSON struct {
 func (o *explainFlags) window(args []string) (*attribute.Window, string, error) {
 	if o.top < 1 {
 		return nil, "", usagef("--top %d is not at least 1", o.top)
+	}
+	switch o.by {
+	case "":
+	case "source":
+		o.top = math.MaxInt32
+	default:
+		return nil, "", usagef("--by %q is not source", o.by)
 	}
 	if o.between == "" {
 		if len(args) != 1 {

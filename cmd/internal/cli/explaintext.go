@@ -117,18 +117,7 @@ func (t *explainText) screen(r *explain.Report) error {
 	}
 	if len(r.Lines) > 0 {
 		fmt.Fprintf(t.out, "\nWhere the critical path is\n")
-		times = times[:0]
-		for _, l := range r.Lines {
-			times = append(times, l.NS)
-		}
-		text = timeColumn(times...)
-		for _, l := range r.Lines {
-			if l.NS == 0 {
-				continue // steps that take no time
-			}
-			fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(source(t.x.World.Module, l.Source), 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
-		}
-		if err := tw.Flush(); err != nil {
+		if err := t.lines(r); err != nil {
 			return err
 		}
 	}
@@ -576,4 +565,21 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		fmt.Fprintf(t.out, "not honoured: %s\n", o)
 	}
 	return nil
+}
+
+// lines prints what each source line has of the critical path.
+func (t *explainText) lines(r *explain.Report) error {
+	var times []uint64
+	for _, l := range r.Lines {
+		times = append(times, l.NS)
+	}
+	text := timeColumn(times...)
+	tw := newTable(t.out)
+	for _, l := range r.Lines {
+		if l.NS == 0 {
+			continue // steps that take no time
+		}
+		fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(source(t.x.World.Module, l.Source), 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
+	}
+	return tw.Flush()
 }

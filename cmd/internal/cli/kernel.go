@@ -22,7 +22,7 @@ func (f *inputFlags) addKernel(c *cobra.Command) {
 	fl.StringArrayVar(&k.Args, "arg", nil, "kernels: an argument, in order or as NAME=VALUE: 'f32[128,4096]', 1e-5, nl.bfloat16; may be repeated")
 	fl.StringVar(&k.Setup, "setup", "", "kernels: FILE.py:FUNCTION that returns the arguments")
 	fl.StringVar(&k.Grid, "grid", "", "kernels: launch grid, 2 or 4,2")
-	fl.Float64Var(&k.Seconds, "timeout", nki.DefaultSeconds, "kernels: seconds that the Python code may run")
+	fl.Float64Var(&k.Seconds, "timeout", nki.DefaultSeconds, "kernels: seconds of processor time that the Python code may take")
 	fl.IntVar((*int)(&o.Policy), "kernel-order", int(o.Policy), "kernels: order of the instructions: 3 as the compiler's scheduler makes it, 0 as written")
 	fl.BoolVar(&o.DynamicDMA, "dynamic-dma", false, "kernels: the device generates the descriptors of all transfers")
 	fl.VisitAll(func(x *pflag.Flag) {

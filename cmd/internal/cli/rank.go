@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perfsim/components"
 	"perfsim/systems"
 )
 
@@ -118,12 +117,8 @@ func rankOf(input string, res *systems.Result) rankRow {
 			row.Bound, row.Busy = e.Name, e.Utilization
 		}
 	}
-	m := res.World.Module
-	row.Spills = slices.ContainsFunc(m.Notes, func(n components.Note) bool { return n.Code == "nki-spill" })
-	for i, op := range m.Instr.Opcode.Slice() {
-		if op.IsDMA() && m.Instr.Flags.At(i)&(components.FlagSrcDRAM|components.FlagDstDRAM) != 0 {
-			row.HBMBytes += m.Instr.DMABytes.Get(i)
-		}
+	if k := rep.Kernel; k != nil {
+		row.HBMBytes, row.Spills = k.HBMRead+k.HBMWritten, k.SpilledData > 0
 	}
 	return row
 }

@@ -27,7 +27,8 @@ var recorder embed.FS
 // Package returns the embedded Python package perfsim_nki.
 func Package() fs.FS { return recorder }
 
-// DefaultSeconds is how long a kernel may run while it is recorded.
+// DefaultSeconds is how much processor time a kernel may take while it is
+// recorded; three times as much may pass.
 const DefaultSeconds = 60
 
 var apiImport = regexp.MustCompile(`(?m)^[ \t]*(?:import|from)[ \t]+(?:neuronxcc[ \t.]|nki\b)|^[ \t]*@nki\.jit`)
@@ -179,7 +180,7 @@ func execute(ctx context.Context, dir, path, out string, call format.KernelCall)
 	}
 	// The recorder ends itself at the limit, with the kernel's line; this one
 	// is for what does not come back to Python.
-	hard, cancel := context.WithTimeout(ctx, time.Duration((seconds+10)*float64(time.Second)))
+	hard, cancel := context.WithTimeout(ctx, time.Duration((3*seconds+10)*float64(time.Second)))
 	defer cancel()
 	cmd := exec.CommandContext(hard, python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONHASHSEED=0", "PYTHONUTF8=1")

@@ -1,0 +1,34 @@
+package nki
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// python returns python3, or skips.
+func python(t *testing.T) string {
+	t.Helper()
+	p, err := Python()
+	if err != nil {
+		t.Skip("python3 is not installed: kernels cannot be recorded here")
+	}
+	if out, err := exec.Command(p, "-c", "import sys; print(sys.version_info >= (3, 9))").Output(); err != nil || strings.TrimSpace(string(out)) != "True" {
+		t.Skipf("%s is older than Python 3.9", p)
+	}
+	return p
+}
+
+func TestPythonPackage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Python many times")
+	}
+	t.Parallel()
+	p := python(t)
+	cmd := exec.Command(p, "-B", "-m", "unittest", "discover", "-s", "pytest")
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
