@@ -67,7 +67,8 @@ type DMAConstants struct {
 	ManyRows      float64 // dma.many_rows: descriptors beyond which generation takes longer
 	TriggerMany   float64 // dma.trigger_many_ns: added to a trigger with many rows
 	StaticTrigger float64 // dma.static_trigger_ns: a trigger of descriptors made before the run keeps its sequencer
-	Scatter       float64 // dma.scatter_ns: more per row where the rows of a transfer are apart in device memory
+	Scatter       float64 // dma.scatter_ns: least time of a row where the rows of a transfer are apart in device memory
+	Conflict      float64 // dma.conflict_ns: more per row where they are a multiple of 1 MiB apart
 	TriggerFirst  float64 // dma.trigger_first_ns: added to an engine's first trigger
 	Interval      float64 // dma.trigger_interval_ns: least distance of the ends of two triggers of a queue
 	StartWrite    float64 // dma.hw_start_write_ns: trigger to first packet, writing device memory
@@ -138,7 +139,7 @@ func (c *Constants) fields() []field {
 		{"governor.window_ns", &g.Window}, {"governor.threshold", &g.Threshold}, {"governor.slow_rate", &g.Slow},
 		{"governor.phases", &g.Phases}, {"governor.short_windows", &g.Short},
 		{"dma.many_rows", &d.ManyRows}, {"dma.trigger_many_ns", &d.TriggerMany}, {"dma.trigger_first_ns", &d.TriggerFirst},
-		{"dma.static_trigger_ns", &d.StaticTrigger}, {"dma.scatter_ns", &d.Scatter},
+		{"dma.static_trigger_ns", &d.StaticTrigger}, {"dma.scatter_ns", &d.Scatter}, {"dma.conflict_ns", &d.Conflict},
 		{"dma.trigger_interval_ns", &d.Interval}, {"dma.hw_start_write_ns", &d.StartWrite}, {"dma.hw_start_read_ns", &d.StartRead},
 		{"dma.hw_start_many_ns", &d.StartMany}, {"dma.sw_generate_ns", &d.SWGenerate}, {"dma.sw_interval_ns", &d.SWInterval},
 		{"dma.sw_dispatch_ns", &d.SWDispatch}, {"dma.sw_trigger_ns", &d.SWTrigger}, {"dma.sw_trigger_step_ns", &d.SWTriggerStep},

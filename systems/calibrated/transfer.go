@@ -18,8 +18,9 @@ type Transfer struct {
 	Read   bool    // reads device memory, as opposed to writing it
 	Soft   bool    // descriptors made by software
 	Static bool    // descriptors made before the run
-	// Scattered tells that the rows are apart in device memory.
-	Scattered bool
+	// Scattered tells that the rows are apart in device memory, Conflict that
+	// they are a multiple of 1 MiB apart.
+	Scattered, Conflict bool
 	From, To  float64 // element sizes; different where types are converted
 }
 
@@ -43,7 +44,9 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 	flags := in.Flags.At(int(i))
 	t.Read = flags&components.FlagDstDRAM == 0
 	t.Soft, t.Static = k == kindSW, k == kindStatic
-	t.Scattered = t.Rows() >= 2 && scattered(m, i, t.Row)
+	if t.Rows() >= 2 {
+		t.Scattered, t.Conflict = scattered(m, i, t.Row)
+	}
 	if flags&components.FlagMixedTypes != 0 {
 		lo, hi := m.Operands.Range(components.InstrID(i))
 		for r := lo; r < hi; r++ {
@@ -87,8 +90,9 @@ func transferKind(m *components.Module, i int, op opKind) (k kind, e components.
 
 // scattered tells whether the rows of transfer i, of row bytes each, are apart
 // in device memory: what lies in one piece there, in whatever order, is shorter
-// than two rows.
-func scattered(m *components.Module, i uint32, row float64) bool {
+// than two rows. conflict tells that the next piece is a multiple of 1 MiB away,
+// where rows meet in the memory's banks.
+func scattered(m *components.Module, i uint32, row float64) (apart, conflict bool) {
 	t := &m.Operands
 	lo, hi := t.Range(components.InstrID(i))
 	for r := lo; r < hi; r++ {
@@ -106,11 +110,20 @@ func scattered(m *components.Module, i uint32, row float64) bool {
 				}
 			}
 		}
-		if float64(run)*float64(max(t.DType.At(r).Size(), 1)) < 2*row {
-			return true
+		size := uint64(max(t.DType.At(r).Size(), 1))
+		if float64(run)*float64(size) >= 2*row {
+			continue
 		}
+		apart = true
+		next := uint64(0) // the smallest step beyond the piece
+		for d, n := range o.Counts {
+			if step := uint64(max(o.Steps[d], -o.Steps[d])); n > 1 && step > run && (next == 0 || step < next) {
+				next = step
+			}
+		}
+		conflict = conflict || next > 0 && next < 1<<40 && next*size%(1<<20) == 0
 	}
-	return false
+	return apart, conflict
 }
 
 // Rows is how many pieces the transfer has.
@@ -152,7 +165,10 @@ func (d *DMAConstants) Stream(t Transfer) float64 {
 	rows := max(1, t.Bytes/piece)
 	per := d.Row + piece/d.Rate
 	if t.Scattered {
-		per += d.Scatter
+		per = max(per, d.Scatter)
+	}
+	if t.Conflict {
+		per += d.Conflict
 	}
 	switch {
 	case t.Soft && t.From != t.To:
