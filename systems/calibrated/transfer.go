@@ -21,7 +21,7 @@ type Transfer struct {
 	// Scattered tells that the rows are apart in device memory, Conflict that
 	// they are a multiple of 1 MiB apart.
 	Scattered, Conflict bool
-	From, To  float64 // element sizes; different where types are converted
+	From, To            float64 // element sizes; different where types are converted
 }
 
 // TransferOf returns what instruction i moves, and whether it is a DMA.

@@ -111,7 +111,7 @@ func TestScale(t *testing.T) {
 	for name, ratio := range map[string]float64{
 		"seq.Activation.gap_ns": 2, "seq.SP.DRAIN_ns": 2, "seq.PE.NOP_ns": 0.5, "seq.DVE.gap_ns": 1, "seq.Pool.DRAIN_ns": 4,
 		"sync.PE.wake_ns": 0.5, "sync.Pool.retire_ns": 4, "pe.fill_ns": 0.5, "pe.fill_cycles": 1, "pe.matmul_fixed_cycles": 1, "governor.window_ns": 2,
-		"governor.threshold": 1, "governor.slow_rate": 1, "dma.bytes_per_ns": 3, "dma.hw_start_read_ns": 1, "dma.row_ns": 1, "dma.trigger_SP_ns": 2, "dma.complete_ns": 1,
+		"governor.threshold": 1, "governor.slow_rate": 1, "dma.hw_start_read_ns": 1, "dma.row_ns": 1, "dma.trigger_SP_ns": 2, "dma.complete_ns": 1,
 	} {
 		a, b := from.Calibrated.Constants[name], s.Calibrated.Constants[name]
 		if a.Value == 0 {
@@ -135,7 +135,17 @@ func TestScale(t *testing.T) {
 	if got, want := s.Calibrated.Names(), from.Calibrated.Names(); !slices.Equal(got, want) {
 		t.Errorf("constants %v, want %v", got, want)
 	}
+	if got := s.Calibrated.Constants["dma.bytes_per_ns"]; got.Value != to.Memory.DMARate || got.Mark != machine.MarkDocumented {
+		t.Errorf("the rate of a DMA engine is %+v, documented %v", got, to.Memory.DMARate)
+	}
 	to.Arch = 20
+	old := Scale(from, to).Calibrated.Ops
+	for key, per := range map[string]float64{"DVE.TENSOR_TENSOR": 2, "DVE.TENSOR_TENSOR sbuf 16>16": 1, "DVE.TENSOR_TENSOR psum": 1, "DVE.COPY sbuf 32>32": 1,
+		"DVE.TENSOR_REDUCE": 1, "DVE.TENSOR_TENSOR_SCAN": 2, "Activation.COPY": 1} {
+		if old[key].PerElem != per {
+			t.Errorf("%s takes %v cycles an element before trn2, want %v", key, old[key].PerElem, per)
+		}
+	}
 	if s := Scale(from, to); s.Calibrated.Constants["governor.slow_rate"].Value != 1 {
 		t.Error("a machine without a documented governor has one")
 	}

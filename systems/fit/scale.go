@@ -13,9 +13,14 @@ import (
 //   - cycles stay cycles; times of an engine's sequencer and data path go with
 //     the ratio of the engine's clocks, those of the PE with that of the array,
 //     the governor's window with that of the base (Activation) clock;
-//   - the rate of a DMA engine goes with the ratio of the documented rates;
-//     latencies of the memory and of descriptor generation stay;
-//   - machines before trn2 have no documented clock governor: theirs is off.
+//   - the rate of a DMA engine is the documented one: published counters of trn1
+//     sustain 263 bytes a ns of 16 engines, where a ratio to the rate fitted on
+//     trn2 would allow 322; latencies of the memory and of descriptor
+//     generation stay;
+//   - machines before trn2 have no documented clock governor: theirs is off;
+//   - their DVE takes one element a cycle, as documented, and two cycles for an
+//     element of two tensors in SBUF (one where both are 16-bit): the fast modes
+//     came with trn2.
 //
 // Everything scaled is marked so; what this project chose stays marked as
 // chosen, and what is documented and does not change as documented.
@@ -43,6 +48,9 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 		was := op
 		r := ratio(engineOf(name))
 		op.LatencyNs = round(op.LatencyNs * r)
+		if to.Arch < 30 && from.Arch >= 30 {
+			withoutFastModes(name, &op)
+		}
 		if op.Mark == machine.MarkFitted || op.Mark == machine.MarkLaw || op.Mark == machine.MarkDocumented && op != was {
 			op.Mark, op.Samples, op.Spread = machine.MarkScaled, 0, 0
 		}
@@ -64,7 +72,7 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 		case strings.HasPrefix(name, "dma.trigger_SP"), strings.HasPrefix(name, "dma.trigger_Activation"):
 			k.Value *= ratio("Activation")
 		case name == "dma.bytes_per_ns":
-			k.Value *= to.Memory.DMARate / from.Memory.DMARate
+			k = machine.Constant{Value: to.Memory.DMARate, Mark: machine.MarkDocumented}
 		}
 		k.Value = round(k.Value)
 		if k.Mark == machine.MarkFitted || k.Mark == machine.MarkLaw || k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value) {
@@ -73,4 +81,25 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 		c.Calibrated.Constants[name] = k
 	}
 	return c
+}
+
+// withoutFastModes gives an operation of the DVE the cycles per element that
+// NeuronCore-v2 documents.
+func withoutFastModes(key string, op *machine.CalibratedOp) {
+	c, err := machine.ParseOpCase(key)
+	if err != nil || c.Engine != "DVE" || op.PerElem == 0 {
+		return
+	}
+	least := 1.0
+	switch c.Opcode {
+	case "TENSOR_TENSOR", "COPY_PREDICATED", "SCALAR_TENSOR_TENSOR":
+		if !c.PSUM && !(c.In == 16 && c.Out == 16 && !c.Strided) {
+			least = 2
+		}
+	case "MEMSET":
+		return // measured at less on trn2, where nothing is read
+	}
+	if op.PerElem < least {
+		op.PerElem, op.Mark, op.Samples, op.Spread = least, machine.MarkDocumented, 0, 0
+	}
 }
