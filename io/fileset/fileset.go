@@ -15,8 +15,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perfsim/io/fault"
@@ -31,6 +33,13 @@ const (
 	journalName = ".journal" // the names being moved
 	backupName  = ".old"     // files that were there before
 )
+
+// Reserved reports whether a path is one of the hidden folder's own: a set
+// cannot have such a file.
+func Reserved(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return first == journalName || first == journalName+".tmp" || first == backupName
+}
 
 // Set is a set of files under construction.
 type Set struct {
@@ -95,86 +104,109 @@ func (s *Set) Commit(names []string) error {
 			return fmt.Errorf("output %s: %w", filepath.Join(s.dir, name), unnamed(err))
 		}
 	}
-	if err := s.note(names); err != nil {
-		return fmt.Errorf("output folder %s: %w", s.dir, unnamed(err))
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return err
 	}
-	if err := move(s.dir, s.staging, names); err != nil {
-		return errors.Join(err, undo(s.dir, s.staging, names))
+	defer root.Close()
+	if err := Switch(root, filepath.Base(s.staging), names); err != nil {
+		return fmt.Errorf("output folder %s: %w", s.dir, err)
 	}
 	s.end()
 	s.made = nil
 	return nil
 }
 
+// Switch gives the files of staging, a hidden folder below root, their names,
+// slash-separated paths below root whose folders are there. On an error the
+// files are as they were.
+func Switch(root *os.Root, staging string, names []string) error {
+	if err := note(root, staging, names); err != nil {
+		return unnamed(err)
+	}
+	if err := move(root, staging, names); err != nil {
+		return errors.Join(err, undo(root, staging, names))
+	}
+	return nil
+}
+
 // note writes the journal. From here on the set is the new one.
-func (s *Set) note(names []string) error {
+func note(root *os.Root, staging string, names []string) error {
 	text, err := json.Marshal(names)
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(s.staging, backupName), 0o755); err != nil {
+	if err := root.Mkdir(path.Join(staging, backupName), 0o755); err != nil {
 		return err
 	}
-	tmp := filepath.Join(s.staging, journalName+".tmp")
-	if err := errors.Join(fault.At("write", tmp), os.WriteFile(tmp, text, 0o644)); err != nil {
+	tmp := path.Join(staging, journalName+".tmp")
+	if err := errors.Join(fault.At("write", tmp), root.WriteFile(tmp, text, 0o644)); err != nil {
 		return err
 	}
-	return errors.Join(fault.At("rename", tmp), os.Rename(tmp, filepath.Join(s.staging, journalName)))
+	if err := fault.At("rename", tmp); err != nil {
+		return err
+	}
+	return root.Rename(tmp, path.Join(staging, journalName))
 }
 
-// move moves the files that are still in staging to dir, and what was there
-// before to the backup.
-func move(dir, staging string, names []string) error {
-	for _, name := range names {
-		from, to, old := filepath.Join(staging, name), filepath.Join(dir, name), filepath.Join(staging, backupName, name)
-		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+// old is where file i of the set waits that was there before.
+func old(staging string, i int) string {
+	return path.Join(staging, backupName, strconv.Itoa(i))
+}
+
+// move moves the files that are still in staging to their names, and keeps
+// what was there before.
+func move(root *os.Root, staging string, names []string) error {
+	for i, name := range names {
+		from := path.Join(staging, name)
+		if _, err := root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
 			continue // moved before the process ended
 		}
-		err := fault.At("link", to)
+		err := fault.At("link", name)
 		if err == nil {
-			err = keep(to, old)
+			err = keep(root, name, old(staging, i))
 		}
 		if err == nil {
-			err = fault.At("rename", to)
+			err = fault.At("rename", name)
 		}
 		if err == nil {
-			err = os.Rename(from, to)
+			err = root.Rename(from, name)
 		}
 		if err != nil {
-			return fmt.Errorf("output %s: %w", to, unnamed(err))
+			return fmt.Errorf("%s: %w", name, unnamed(err))
 		}
 	}
 	return nil
 }
 
-// keep gives the file at path a second name, old: the rename that follows then
-// replaces it without a moment in which the name is absent.
-func keep(path, old string) error {
-	err := os.Link(path, old)
+// keep gives a file a second name: the rename that follows then replaces it
+// without a moment in which its name is absent.
+func keep(root *os.Root, name, old string) error {
+	err := root.Link(name, old)
 	switch {
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist):
 		return nil
 	}
-	return os.Rename(path, old) // a file system without hard links
+	return root.Rename(name, old) // a file system without hard links
 }
 
-// undo takes moved files back and puts those from before in their place.
-func undo(dir, staging string, names []string) error {
-	// A kill from here on finds the journal: the next run completes the set.
+// undo takes moved files back and puts those from before in their place. A
+// kill within finds the journal: the next run completes the set.
+func undo(root *os.Root, staging string, names []string) error {
 	var errs []error
-	for _, name := range slices.Backward(names) {
-		from, to, old := filepath.Join(staging, name), filepath.Join(dir, name), filepath.Join(staging, backupName, name)
-		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-			if err := os.Rename(to, from); err != nil {
+	for i, name := range slices.Backward(names) {
+		from := path.Join(staging, name)
+		if _, err := root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+			if err := root.Rename(name, from); err != nil {
 				errs = append(errs, err)
 				continue
 			}
 		}
-		if err := os.Rename(old, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := root.Rename(old(staging, i), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, os.Remove(filepath.Join(staging, journalName)))...)
+	return errors.Join(append(errs, root.Remove(path.Join(staging, journalName)))...)
 }
 
 // Abort drops the files. It does nothing after Commit.
@@ -211,43 +243,64 @@ func Recover(dir string) error {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
 			continue
 		}
-		staging := filepath.Join(dir, e.Name())
-		held, err := lock.Path(staging)
+		held, err := lock.Path(filepath.Join(dir, e.Name()))
 		if err != nil {
 			continue // of a living process, or gone
 		}
-		err = complete(dir, staging)
-		if err == nil {
-			err = os.RemoveAll(staging)
-		}
+		err = complete(dir, e.Name())
 		held.Close()
 		if err != nil {
-			return fmt.Errorf("%s holds outputs of a run that was killed and cannot be completed: %w", staging, err)
+			return fmt.Errorf("%s holds outputs of a run that was killed and cannot be completed: %w", filepath.Join(dir, e.Name()), err)
 		}
 	}
 	return nil
 }
 
-// complete moves what the journal in staging says.
+// complete moves what the journal in staging says and removes staging.
 func complete(dir, staging string) error {
-	text, err := os.ReadFile(filepath.Join(staging, journalName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
+	defer root.Close()
+	text, err := root.ReadFile(path.Join(staging, journalName))
 	var names []string
-	if err := json.Unmarshal(text, &names); err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return err
-	}
-	for _, name := range names {
-		if name != filepath.Base(name) || !filepath.IsLocal(name) {
-			return fmt.Errorf("the journal names %q", name)
+	default:
+		if err := json.Unmarshal(text, &names); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if !filepath.IsLocal(name) {
+				return fmt.Errorf("the journal names %q", name)
+			}
+		}
+		if err := move(root, staging, names); err != nil {
+			return err
 		}
 	}
-	return move(dir, staging, names)
+	return root.RemoveAll(staging)
 }
+
+// Name puts the folder in the place of the hidden folder in the text of an
+// error of writing a file.
+func (s *Set) Name(err error) error {
+	if err == nil || s.staging == "" || !strings.Contains(err.Error(), s.staging) {
+		return err
+	}
+	return renamed{err, strings.ReplaceAll(err.Error(), s.staging, s.dir)}
+}
+
+type renamed struct {
+	error
+	text string
+}
+
+func (r renamed) Error() string { return r.text }
+func (r renamed) Unwrap() error { return r.error }
 
 // unnamed drops the hidden name from an error.
 func unnamed(err error) error {

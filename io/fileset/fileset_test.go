@@ -32,6 +32,16 @@ func fill(t *testing.T, s *Set, text string, names ...string) {
 	}
 }
 
+func root(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
 func open(t *testing.T, dir string) *Set {
 	t.Helper()
 	s, err := Open(dir)
@@ -91,13 +101,14 @@ func TestUndo(t *testing.T) {
 	s := open(t, dir)
 	fill(t, s, "new", "a", "b")
 	names := []string{"a", "b", "c"}
-	if err := s.note(names); err != nil {
+	root, staging := root(t, dir), filepath.Base(s.staging)
+	if err := note(root, staging, names); err != nil {
 		t.Fatal(err)
 	}
-	if err := move(dir, s.staging, names[:2]); err != nil {
+	if err := move(root, staging, names[:2]); err != nil {
 		t.Fatal(err)
 	}
-	if err := undo(dir, s.staging, names[:2]); err != nil {
+	if err := undo(root, staging, names[:2]); err != nil {
 		t.Fatal(err)
 	}
 	s.Abort()
@@ -121,10 +132,11 @@ func TestKilled(t *testing.T) {
 		want := "a=old b=old"
 		if moved >= 0 {
 			want = "a=new b=new"
-			if err := s.note(names); err != nil {
+			root, staging := root(t, dir), filepath.Base(s.staging)
+			if err := note(root, staging, names); err != nil {
 				t.Fatal(err)
 			}
-			if err := move(dir, s.staging, names[:moved]); err != nil {
+			if err := move(root, staging, names[:moved]); err != nil {
 				t.Fatal(err)
 			}
 		}

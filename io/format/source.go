@@ -168,6 +168,10 @@ func (s *Source) Close() error {
 
 const bufSize = 1 << 20
 
+// maxWindow bounds what the head of a zstd frame can ask for: the window of
+// zstd --long, beyond which zstd -d asks its user too.
+const maxWindow = 128 << 20
+
 func (s *Source) unwrap(raw io.Reader) error {
 	at := &position{r: raw}
 	in := bufio.NewReaderSize(at, bufSize)
@@ -185,7 +189,7 @@ func (s *Source) unwrap(raw io.Reader) error {
 		in = bufio.NewReaderSize(z, bufSize)
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		s.Packed = "zstd"
-		z, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return err
 		}

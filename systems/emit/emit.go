@@ -179,7 +179,7 @@ func (o *Output) copy(from, name string) (int64, error) {
 		err = cerr
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return 0, fmt.Errorf("%s: %w", name, o.set.Name(err))
 	}
 	st, err := os.Stat(path)
 	if err != nil {
@@ -236,7 +236,7 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 	}
 	r, err := pttf.Package(ctx, o.set.Staging(), filepath.Join(o.set.Staging(), pttf.FileName), pttf.Options{Log: say, Source: o.source(ctx, w)})
 	if err != nil {
-		return err
+		return o.set.Name(err)
 	}
 	if r.Created {
 		o.Artifacts[o.slot(pttf.FileName, "package")].Size = r.Size
@@ -299,12 +299,13 @@ const cachedPart = 256 << 20
 // write writes one file of the staging folder and returns its size.
 func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err error) {
 	path := filepath.Join(o.set.Staging(), name)
-	if err := fault.At("create", path); err != nil {
-		return 0, err
+	err = fault.At("create", path)
+	var f *os.File
+	if err == nil {
+		f, err = os.Create(path)
 	}
-	f, err := os.Create(path)
 	if err != nil {
-		return 0, err
+		return 0, o.set.Name(err)
 	}
 	defer func() {
 		if cerr := f.Close(); err == nil && cerr != nil {
@@ -312,12 +313,12 @@ func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err
 		}
 	}()
 	out := newDirect(f, o.cached)
-	err = fill(fault.Writer(out, path))
+	err = o.set.Name(fill(fault.Writer(out, path)))
 	if cerr := out.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return 0, fmt.Errorf("%s: %w", name, o.set.Name(err))
 	}
 	st, err := f.Stat()
 	if err != nil {

@@ -116,7 +116,7 @@ func dprintFiles(dir string, dump []byte, o dprint.Options, key func(i, x, y int
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return bad, err
+		return bad, set.Name(err)
 	}
 	return bad, set.Commit(names)
 }

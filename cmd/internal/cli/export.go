@@ -273,7 +273,7 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 		name := x.name + "." + o.format
 		f := exportedFile{Path: filepath.Join(path, name), Table: x.name}
 		if f.Bytes, err = file(filepath.Join(set.Staging(), name), x.write); err != nil {
-			return nil, err
+			return nil, set.Name(err)
 		}
 		out, names = append(out, f), append(names, name)
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/io/fault"
 	"perfsim/io/fileset"
 	"perfsim/io/internal/lock"
 )
@@ -67,8 +66,8 @@ func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err 
 	}
 	defer root.Close()
 	var b [6]byte
-	rand.Read(b[:]) // never fails, by its contract
-	stage := fmt.Sprintf(".perfsim-unpack.%x.tmp", b)
+	rand.Read(b[:])                                   // never fails, by its contract
+	stage := fmt.Sprintf(".perfsim-unpack.%x.tmp", b) // see package fileset
 	if err := root.Mkdir(stage, 0o700); err != nil {
 		return nil, err
 	}
@@ -77,7 +76,8 @@ func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err 
 		defer held.Close()
 	}
 
-	x := extraction{root: root, depth: r.lim.Depth, stage: stage, opt: opt, kind: map[string]Kind{}, found: make([]bool, len(opt.Names))}
+	x := extraction{root: root, depth: r.lim.Depth, stage: stage, opt: opt, kind: map[string]Kind{}, found: make([]bool, len(opt.Names)),
+		there: map[string]bool{".": true, stage: true}}
 	if err := x.unpack(r); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (x *extraction) unpack(r *Reader) error {
 		if skip {
 			continue
 		}
-		if err := x.write(r, x.staged(len(x.files)), e, buf); err != nil {
+		if err := x.write(r, x.staged(name), e, buf); err != nil {
 			return err
 		}
 		x.files = append(x.files, Extracted{Name: e.Name, Path: name, Size: e.Size})
@@ -179,8 +179,8 @@ func (x *extraction) target(e Entry) (name string, skip bool, err error) {
 	if n := strings.Count(name, "/"); x.depth > 0 && n > x.depth {
 		return "", false, fmt.Errorf("%w: lies in %d folders, more than %d", ErrLimit, n, x.depth)
 	}
-	if strings.HasPrefix(name, x.stage) {
-		return "", false, errors.New("name of the temporary folder")
+	if strings.HasPrefix(name, x.stage) || fileset.Reserved(name) {
+		return "", false, errors.New("has a name that the temporary folder uses")
 	}
 	if _, ok := x.kind[name]; ok && (e.Kind == Regular || x.kind[name] == Regular) {
 		return "", false, fmt.Errorf("a second member has the path %q", name)
@@ -206,9 +206,12 @@ func (x *extraction) target(e Entry) (name string, skip bool, err error) {
 	return name, false, nil
 }
 
-func (x *extraction) staged(i int) string { return fmt.Sprintf("%s/%d", x.stage, i) }
+func (x *extraction) staged(name string) string { return x.stage + "/" + name }
 
 func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
+	if err := x.mkdirAll(path.Dir(file), nil); err != nil {
+		return err
+	}
 	f, err := x.root.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
@@ -251,8 +254,7 @@ func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
 // place gives the files their names, after a look at all of them, and takes
 // back what it did if one fails.
 func (x *extraction) place() (err error) {
-	existed := make([]bool, len(x.files))
-	for i, f := range x.files {
+	for _, f := range x.files {
 		fi, err := x.root.Lstat(f.Path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir):
@@ -262,54 +264,34 @@ func (x *extraction) place() (err error) {
 			return fmt.Errorf("%s is a directory", f.Path)
 		case !x.opt.Overwrite:
 			return fmt.Errorf("%s: %w", f.Path, ErrFileExists)
-		default:
-			existed[i] = true
 		}
 	}
-	placed := 0
 	var made []string
 	defer func() {
 		if err == nil {
 			return
 		}
-		for i, f := range x.files[:placed] {
-			x.root.Remove(f.Path)
-			if existed[i] {
-				x.root.Rename(x.old(i), f.Path) // what else could be done
-			}
-		}
 		for _, d := range slices.Backward(made) {
 			x.root.Remove(d)
 		}
 	}()
-	x.there = map[string]bool{".": true}
 	for _, d := range x.dirs {
 		if err := x.mkdirAll(d, &made); err != nil {
 			return err
 		}
 	}
+	names := make([]string, len(x.files))
 	for i, f := range x.files {
 		if err := x.mkdirAll(path.Dir(f.Path), &made); err != nil {
 			return err
 		}
-		if existed[i] {
-			if err := errors.Join(fault.At("rename", f.Path), x.root.Rename(f.Path, x.old(i))); err != nil {
-				return err
-			}
-		}
-		placed = i + 1
-		if err := errors.Join(fault.At("rename", f.Path), x.root.Rename(x.staged(i), f.Path)); err != nil {
-			return err
-		}
+		names[i] = f.Path
 	}
-	return nil
+	return fileset.Switch(x.root, x.stage, names)
 }
 
-// old is where the file waits that file i replaces.
-func (x *extraction) old(i int) string { return fmt.Sprintf("%s/old%d", x.stage, i) }
-
-// mkdirAll makes a folder and its parents below the root and notes the ones it
-// made.
+// mkdirAll makes a folder and its parents below the root and adds the ones it
+// made to made, where it is not nil.
 func (x *extraction) mkdirAll(dir string, made *[]string) error {
 	if x.there[dir] {
 		return nil
@@ -325,7 +307,9 @@ func (x *extraction) mkdirAll(dir string, made *[]string) error {
 		return err
 	}
 	x.there[dir] = true
-	*made = append(*made, dir)
+	if made != nil {
+		*made = append(*made, dir)
+	}
 	return nil
 }
 
