@@ -116,29 +116,35 @@ func (b *binder) walk(ctx context.Context) error {
 			continue
 		}
 		start, end := b.spanOf(i)
-		b.start, b.best, b.cause = start, hold{by: components.NoInstr}, components.CauseStart
-		waits := b.uses.Waits(i)
-		b.resources(waits, components.CauseLane, components.CauseLane)
-		anti := b.dependencies(i)
-		b.resources(waits, components.CauseBank, components.CauseBarrier)
-		if key, depth := b.rules.Ring(b.m, i); depth > 0 && len(b.rings[key]) >= depth {
-			b.consider(b.rings[key][0], components.CauseRing)
-		}
-		other := components.Other{Instr: components.InstrID(i), Pred: b.best.by, At: b.best.at}
-		b.consider(anti, components.CauseAnti)
+		other := b.constraints(i, start, b.uses.Waits(i))
 		if b.cause == components.CauseAnti {
 			b.others = append(b.others, other)
 		}
 		causes[i], preds[i] = b.cause, b.best.by
 		if b.best.at < start {
 			b.gaps = append(b.gaps, gap{i, start - b.best.at})
-			if b.cause == components.CauseStart {
-				causes[i] = components.CauseModel
-			}
 		}
 		b.take(i, start, end)
 	}
 	return nil
+}
+
+// constraints considers all that may have held i, which starts at start, and
+// returns the latest of them that is no anti-dependency.
+func (b *binder) constraints(i uint32, start uint64, waits []place.Wait) components.Other {
+	b.start, b.best, b.cause = start, hold{by: components.NoInstr}, components.CauseStart
+	b.resources(waits, components.CauseLane, components.CauseLane)
+	anti := b.dependencies(i)
+	b.resources(waits, components.CauseBank, components.CauseBarrier)
+	if key, depth := b.rules.Ring(b.m, i); depth > 0 && len(b.rings[key]) >= depth {
+		b.consider(b.rings[key][0], components.CauseRing)
+	}
+	other := components.Other{Instr: components.InstrID(i), Pred: b.best.by, At: b.best.at}
+	b.consider(anti, components.CauseAnti)
+	if b.cause == components.CauseStart && b.best.at < start {
+		b.cause = components.CauseModel
+	}
+	return other
 }
 
 // again sets the owners of what a body uses to its own instructions, those of

@@ -217,21 +217,10 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 	patterns := map[Pattern]*PatternSum{}
 	places := map[ecs.Symbol]*WhereSum{}
 	for _, p := range paths {
-		_, span := p.Span()
-		r.Span += span * p.Times
-		lead := p.CountedLead() * p.Times
-		r.Lead += lead
-		tail := p.CountedTail() * p.Times
-		r.Tail += tail
-		if len(p.Steps) > 0 && ofRuntime(m, p.Steps[0]) {
-			r.Classes[ClassRuntime] += lead
-		} else {
-			r.Classes[ClassSync] += lead
-		}
-		r.Classes[tailClass(m, p)] += tail
+		r.ends(m, p)
 		n := 0
 		p.Visit(func(s Step) {
-			r.step(m, p, n, s)
+			r.step(m, p, s, p.GapCause(n))
 			n++
 			key := patternOf(m, s)
 			works := s.Trips * p.Times
@@ -273,7 +262,25 @@ func Report(m *components.Module, paths []*Path) *PathReport {
 	return r
 }
 
-func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
+// ends adds the span of a path and what is before its first step and behind
+// its last.
+func (r *PathReport) ends(m *components.Module, p *Path) {
+	_, span := p.Span()
+	r.Span += span * p.Times
+	lead := p.CountedLead() * p.Times
+	r.Lead += lead
+	tail := p.CountedTail() * p.Times
+	r.Tail += tail
+	if len(p.Steps) > 0 && ofRuntime(m, p.Steps[0]) {
+		r.Classes[ClassRuntime] += lead
+	} else {
+		r.Classes[ClassSync] += lead
+	}
+	r.Classes[tailClass(m, p)] += tail
+}
+
+// step adds a step of a path; behind names the delay behind it.
+func (r *PathReport) step(m *components.Module, p *Path, s Step, behind components.Cause) {
 	i := int(s.Instr)
 	time, gap := s.Counted*p.Times, s.CountedGap*p.Times
 	r.Steps += s.Trips * p.Times
@@ -282,12 +289,11 @@ func (r *PathReport) step(m *components.Module, p *Path, n int, s Step) {
 	r.Via[s.Via] += time
 	r.Hops[s.Via] += s.Trips * p.Times
 	if gap > 0 {
-		c := p.GapCause(n)
-		r.Gaps[c] += gap
+		r.Gaps[behind] += gap
 		switch {
 		case ofRuntime(m, s.Instr):
 			r.Classes[ClassRuntime] += gap
-		case c == components.CauseTransfer:
+		case behind == components.CauseTransfer:
 			r.Classes[ClassMemory] += gap
 		default:
 			r.Classes[ClassSync] += gap

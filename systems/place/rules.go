@@ -229,6 +229,17 @@ func (x *Resources) Takes(i uint32) []Take {
 	return x.takes
 }
 
+// MayTake is Takes whatever instruction i costs: one without a latency takes
+// its lane only.
+func (x *Resources) MayTake(i uint32) []Take {
+	if x.look(i) {
+		return x.plain[x.site.lane].takes
+	}
+	x.site.works = true
+	x.takes = x.site.takes(x.rules, x.takes[:0])
+	return x.takes
+}
+
 // look makes i the site and reports whether it is plain.
 func (x *Resources) look(i uint32) (plain bool) {
 	in := &x.m.Instr

@@ -51,20 +51,23 @@ type Result struct {
 func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
 	r := &Result{Points: make([]Point, len(points))}
 	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.Latency(components.RunB)}
-	var err error
-	if r.Base.Bound, err = boundOf(ctx, w, place.RulesFor(w), components.RunA); err != nil {
+	rules := place.RulesFor(w)
+	pool, takers := scenario.NewPool(w), attribute.NewTakers(w.Module, rules)
+	bound, err := attribute.Bound(ctx, w, rules, components.RunA, takers)
+	if err != nil {
 		return nil, err
 	}
+	r.Base.Bound = bound.String()
 	var done atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
 	worth := sync.OnceValues(func() (map[antidep.Buffer]int, error) { return worthOf(ctx, w, engine) })
 	for k, settings := range points {
 		g.Go(func() error {
-			p, err := one(ctx, w, engine, settings, how{bound: true})
+			p, err := one(ctx, w, engine, settings, how{bound: true, pool: pool, takers: takers})
 			if err == nil && p.TooMuch {
 				var f Point
-				f, err = one(ctx, w, engine, settings, how{bound: true, fit: worth})
+				f, err = one(ctx, w, engine, settings, how{bound: true, pool: pool, takers: takers, fit: worth})
 				f.Change = change(r.Base.NS, f.NS)
 				p.Fitting = &f
 			}
@@ -93,6 +96,9 @@ func change(a, b uint64) float64 {
 // how says how to predict a point.
 type how struct {
 	bound bool // tell what bounds it
+	pool  *scenario.Pool
+	// takers are those of the base, which a change of costs leaves as they are.
+	takers *attribute.Takers
 	// fit limits buffers=N to what fits; it returns the order in which buffers
 	// get copies.
 	fit func() (map[antidep.Buffer]int, error)
@@ -101,7 +107,8 @@ type how struct {
 // one predicts one point.
 func one(ctx context.Context, base *components.World, engine scenario.Engine, settings []Setting, h how) (Point, error) {
 	bound := h.bound
-	p := &plan{base: base, w: scenario.Fork(base), fit: h.fit}
+	p := &plan{base: base, w: h.pool.Get(), fit: h.fit}
+	defer h.pool.Put(p.w)
 	p.w.Config.Jobs = 1
 	p.w.Config.Why = bound
 	p.w.Machine = clone(base.Machine)
@@ -112,7 +119,7 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 		}
 		out.Settings = append(out.Settings, s.Name+"="+s.Text)
 	}
-	scenario.OwnCosts(p.w, false)
+	h.pool.OwnCosts(p.w, false)
 	if err := engine.Cost(ctx, p.w); err != nil {
 		return Point{}, err
 	}
@@ -142,23 +149,13 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 	out.NS, out.NoAntiNS, out.Notes = p.w.Latency(run), p.w.Latency(components.RunB), p.notes
 	out.Memory, out.TooMuch = p.needs, p.tooMuch
 	if bound {
-		out.Bound, err = boundOf(ctx, p.w, rules, run)
+		class, err := attribute.Bound(ctx, p.w, rules, run, h.takers)
+		if err != nil {
+			return out, err
+		}
+		out.Bound = class.String()
 	}
-	return out, err
-}
-
-// boundOf names what bounds a placed world.
-func boundOf(ctx context.Context, w *components.World, rules place.Rules, run components.Run) (string, error) {
-	a, err := attribute.Bind(ctx, w, rules, run)
-	if err != nil {
-		return "", err
-	}
-	paths, err := attribute.CriticalPath(ctx, w, rules, a, attribute.Options{Block: -1, Trips: w.Config.Loops == components.Trips})
-	if err != nil {
-		return "", err
-	}
-	name, _ := attribute.Report(w.Module, paths).Bound()
-	return name.String(), nil
+	return out, nil
 }
 
 // clone copies a machine with the lists and maps that settings change.
@@ -221,7 +218,7 @@ func Elasticities(ctx context.Context, w *components.World, engine scenario.Engi
 	var done atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
-	base := w.Latency(components.RunA)
+	base, pool := w.Latency(components.RunA), scenario.NewPool(w)
 	for k, name := range names {
 		g.Go(func() error {
 			e := Elasticity{Name: name}
@@ -229,7 +226,7 @@ func Elasticities(ctx context.Context, w *components.World, engine scenario.Engi
 				f  float64
 				to *uint64
 			}{{1 - nudge, &e.Low}, {1 + nudge, &e.High}} {
-				p, err := one(ctx, w, engine, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, how{})
+				p, err := one(ctx, w, engine, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, how{pool: pool})
 				if err != nil {
 					return err
 				}
