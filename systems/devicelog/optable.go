@@ -2,6 +2,7 @@ package devicelog
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -35,7 +36,41 @@ type OpsSummary struct {
 	FWUnion  float64
 	FWSum    float64
 	Overlaps int
-	ByCode   []OpRow
+	// Impossible counts device operators whose times contradict one another:
+	// their durations are left out of every sum. FirstImpossible names one.
+	Impossible      int
+	FirstImpossible string
+	Devices         []DeviceOps // by number; their clocks cannot be compared
+	ByCode          []OpRow
+}
+
+// DeviceOps sums the operators of one device, in ns.
+type DeviceOps struct {
+	Device  int64
+	Ops     int
+	Kernel  float64 // kernel durations added up
+	Running float64 // time in which some operator ran; NaN where not known
+}
+
+// slack is by how much a kernel may outlast its firmware in a table: rounding
+// and clocks that are read one after the other.
+const slack = 1.05
+
+// impossible says what is wrong with the times of an operator, "" for nothing.
+func impossible(o *profilelog.Op) string {
+	switch {
+	case o.Kernel < 0:
+		return fmt.Sprintf("a kernel duration of %.0f ns", o.Kernel)
+	case o.FW < 0:
+		return fmt.Sprintf("a firmware duration of %.0f ns", o.FW)
+	case o.FW > 0 && o.Kernel > slack*o.FW+1000:
+		return fmt.Sprintf("a kernel of %.0f ns inside a firmware time of %.0f ns", o.Kernel, o.FW)
+	case o.Kernel > 3600e9:
+		return fmt.Sprintf("a kernel of %.0f ns, more than an hour", o.Kernel)
+	case o.FWStart >= 0 && o.FWEnd >= 0 && o.FWEnd < o.FWStart:
+		return fmt.Sprintf("firmware that ends at cycle %d, before its start at %d", o.FWEnd, o.FWStart)
+	}
+	return ""
 }
 
 // SummarizeOps sums an ops table. Firmware times are cycles; they are turned
@@ -49,6 +84,7 @@ func SummarizeOps(t *profilelog.OpsTable) OpsSummary {
 	var longest int64
 	nsPerCycle := math.NaN()
 	shares := map[*OpRow][2]float64{}
+	devices := map[int64]*DeviceOps{}
 	for i := range t.Ops {
 		o := &t.Ops[i]
 		device := o.Type == "tt_dnn_device" || o.Type == "" && (t.Family == "C++" || t.Family == "analyzer")
@@ -78,13 +114,27 @@ func SummarizeOps(t *profilelog.OpsTable) OpsSummary {
 			}
 		}
 		if device {
-			if math.IsNaN(o.Kernel) {
+			d := devices[o.Device]
+			if d == nil {
+				d = &DeviceOps{Device: o.Device}
+				devices[o.Device] = d
+			}
+			d.Ops++
+			switch why := impossible(o); {
+			case why != "":
+				if s.Impossible++; s.Impossible == 1 {
+					s.FirstImpossible = fmt.Sprintf("line %d, %s: %s", o.Line, o.Code, why)
+				}
+				r.NoTime++
+				continue
+			case math.IsNaN(o.Kernel):
 				r.NoTime++
 				s.Missing++
-			} else {
+			default:
 				r.Kernel += o.Kernel
 				r.Min, r.Max = min(r.Min, o.Kernel), max(r.Max, o.Kernel)
 				s.Kernel += o.Kernel
+				d.Kernel += o.Kernel
 			}
 			if o.FWStart >= 0 && o.FWEnd > o.FWStart {
 				spans = append(spans, iv{o.Device, o.FWStart, o.FWEnd})
@@ -96,6 +146,7 @@ func SummarizeOps(t *profilelog.OpsTable) OpsSummary {
 	}
 	slices.SortFunc(spans, func(x, y iv) int { return cmp.Or(cmp.Compare(x.dev, y.dev), cmp.Compare(x.a, y.a)) })
 	var un, sum, reach int64
+	running := map[int64]int64{}
 	for i, x := range spans {
 		sum += x.b - x.a
 		if i == 0 || x.dev != spans[i-1].dev {
@@ -106,10 +157,19 @@ func SummarizeOps(t *profilelog.OpsTable) OpsSummary {
 		}
 		if x.b > reach {
 			un += x.b - max(x.a, reach)
+			running[x.dev] += x.b - max(x.a, reach)
 			reach = x.b
 		}
 	}
 	s.FWUnion, s.FWSum = float64(un)*nsPerCycle, float64(sum)*nsPerCycle
+	for dev, d := range devices {
+		d.Running = math.NaN()
+		if c, ok := running[dev]; ok {
+			d.Running = float64(c) * nsPerCycle
+		}
+		s.Devices = append(s.Devices, *d)
+	}
+	slices.SortFunc(s.Devices, func(a, b DeviceOps) int { return cmp.Compare(a.Device, b.Device) })
 	for _, r := range byCode {
 		r.Cores /= float64(r.Count)
 		r.PerCore = math.NaN()

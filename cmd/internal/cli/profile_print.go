@@ -436,20 +436,32 @@ func pText(p float64) string {
 
 // opsInfo is what is printed of an ops table.
 type opsInfo struct {
-	File       string      `json:"file"`
-	Family     string      `json:"header_family"`
-	Rows       int         `json:"rows"`
-	Device     int         `json:"device_ops"`
-	Host       int         `json:"host_ops"`
-	Signposts  int         `json:"signposts"`
-	Missing    int         `json:"device_ops_without_time"`
-	Kernel     float64     `json:"kernel_ns"`
-	Union      *float64    `json:"firmware_union_ns"`
-	Sum        *float64    `json:"firmware_sum_ns"`
-	Overlaps   int         `json:"overlapping_ops"`
-	Ragged     int         `json:"ragged_rows"`
-	BadNumbers int         `json:"bad_numbers"`
-	ByCode     []opsInfoOp `json:"by_code"`
+	File       string   `json:"file"`
+	Family     string   `json:"header_family"`
+	Rows       int      `json:"rows"`
+	Device     int      `json:"device_ops"`
+	Host       int      `json:"host_ops"`
+	Signposts  int      `json:"signposts"`
+	Missing    int      `json:"device_ops_without_time"`
+	Kernel     float64  `json:"kernel_ns"`
+	Union      *float64 `json:"firmware_union_ns"`
+	Sum        *float64 `json:"firmware_sum_ns"`
+	Overlaps   int      `json:"overlapping_ops"`
+	Ragged     int      `json:"ragged_rows"`
+	BadNumbers int      `json:"bad_numbers"`
+	// Impossible counts operators whose times contradict one another; they are
+	// in no sum.
+	Impossible int             `json:"impossible_ops"`
+	Example    string          `json:"impossible_example,omitempty"`
+	Devices    []opsInfoDevice `json:"by_device"`
+	ByCode     []opsInfoOp     `json:"by_code"`
+}
+
+type opsInfoDevice struct {
+	Device  int64    `json:"device"`
+	Ops     int      `json:"ops"`
+	Kernel  float64  `json:"kernel_ns"`
+	Running *float64 `json:"running_ns"` // some operator ran
 }
 
 type opsInfoOp struct {
@@ -476,7 +488,10 @@ func opsReport(path string) (*opsInfo, error) {
 		}
 		return &v
 	}
-	r := &opsInfo{path, t.Family, s.Rows, s.Device, s.Host, s.Signposts, s.Missing, s.Kernel, num(s.FWUnion), num(s.FWSum), s.Overlaps, t.Ragged, t.BadNum, []opsInfoOp{}}
+	r := &opsInfo{path, t.Family, s.Rows, s.Device, s.Host, s.Signposts, s.Missing, s.Kernel, num(s.FWUnion), num(s.FWSum), s.Overlaps, t.Ragged, t.BadNum, s.Impossible, s.FirstImpossible, []opsInfoDevice{}, []opsInfoOp{}}
+	for _, d := range s.Devices {
+		r.Devices = append(r.Devices, opsInfoDevice{d.Device, d.Ops, d.Kernel, num(d.Running)})
+	}
 	for _, o := range s.ByCode {
 		r.ByCode = append(r.ByCode, opsInfoOp{o.Code, o.Type, o.Count, o.NoTime, o.Kernel, num(o.Min), num(o.Max), o.Cores, num(o.PerCore)})
 	}
@@ -486,8 +501,28 @@ func opsReport(path string) (*opsInfo, error) {
 func (r *opsInfo) print(out io.Writer, top int) error {
 	fmt.Fprintf(out, "%s: ops table %s, %s: %d on the device, %d on the host, %s\n", r.File, r.Family, count(r.Rows, "row"), r.Device, r.Host, count(r.Signposts, "signpost"))
 	tw := newTable(out)
-	fmt.Fprintf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
-	if r.Union != nil {
+	if len(r.Devices) > 1 {
+		const most = 32
+		fmt.Fprintf(tw, "  %d devices, whose clocks cannot be compared:\n", len(r.Devices))
+		for i, d := range r.Devices {
+			if i == most {
+				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(r.Devices)-most)
+				break
+			}
+			running := ""
+			if d.Running != nil {
+				running = "some op running " + nanos(uint64(*d.Running))
+			}
+			fmt.Fprintf(tw, "  device %d\t%s\tkernels %s\t%s\n", d.Device, count(d.Ops, "op"), nanos(uint64(d.Kernel)), running)
+		}
+		fmt.Fprintf(tw, "  kernel durations of all devices added up\t%s\tno time: the devices run side by side\n", nanos(uint64(r.Kernel)))
+	} else {
+		fmt.Fprintf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
+	}
+	if r.Impossible > 0 {
+		fmt.Fprintf(tw, "  impossible times\t%s left out\t%s\n", count(r.Impossible, "op"), printable(r.Example))
+	}
+	if r.Union != nil && len(r.Devices) <= 1 {
 		fmt.Fprintf(tw, "  some op running\t%s\n", nanos(uint64(*r.Union)))
 		if r.Overlaps > 0 {
 			fmt.Fprintf(tw, "  ops added up\t%s\t%d overlap, so the sum is not a time\n", nanos(uint64(*r.Sum)), r.Overlaps)
