@@ -76,7 +76,7 @@ comm | CollectiveCompute coll | 2000 | F:aten::add(1) O:send
 	if got := list(m); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if readtest.Codes(m) != "unresolved-control-dependency=1 no-duration=1 estimated-communication=1" {
+	if readtest.Codes(m) != "unresolved-control-dependency=1 no-durations=1 estimated-communication=1" {
 		t.Errorf("notes %v", m.Notes)
 	}
 	if !strings.HasSuffix(m.Notes[0].Text, "the first: node 7 at byte 22 depends on node 99") {
@@ -101,7 +101,7 @@ func TestFeederJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "compute | COMP k | 1 |\ncpu | a::b a::b(1) | 3000 | F:k\n"
-	if got := list(m); got != want || readtest.Codes(m) != "no-duration=1" {
+	if got := list(m); got != want || readtest.Codes(m) != "no-durations=1" {
 		t.Errorf("got\n%s%s\nwant\n%s", got, readtest.Codes(m), want)
 	}
 }

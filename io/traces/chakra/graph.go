@@ -53,6 +53,8 @@ type span struct{ lo, hi int }
 type graph struct {
 	b     *timeline.Builder
 	nodes []node
+	ops   uint64   // num_ops of nodes without a duration, summed
+	sized int      // nodes without a duration that have num_ops or tensor_size
 	ids   []uint64 // of dependencies; nodes have ranges of it
 	row   map[uint64]int
 }
@@ -127,9 +129,7 @@ func (g *graph) module() (*components.Module, error) {
 	if err := g.link(place); err != nil {
 		return nil, err
 	}
-	if none > 0 {
-		b.M.Note("no-duration", "nodes without a duration: 1 ns each, as ASTRA-sim gives them", none)
-	}
+	g.noteDurations(none)
 	if estimated > 0 {
 		b.M.Note("estimated-communication", "communications without a duration: the machine's latency and rate for collectives and their bytes are used", estimated)
 	}
@@ -137,11 +137,18 @@ func (g *graph) module() (*components.Module, error) {
 	var cycle *timeline.CycleError
 	if errors.As(err, &cycle) {
 		text := g.cycleText(order, cycle)
-		// Feeders ignore control dependencies; those that close a cycle we leave
-		// out.
-		n := b.DropCycles(components.Ordered)
+		// Feeders ignore control dependencies; of each cycle one is left out, the
+		// one that points forward furthest.
+		n := 0
+		for ; n < mostCycles && errors.As(err, &cycle) && b.DropOne(cycle, components.Ordered); n++ {
+			m, err = b.Listed()
+		}
+		if errors.As(err, &cycle) { // too many to take one by one
+			n += b.DropCycles(components.Ordered)
+			m, err = b.Listed()
+		}
 		if n > 0 {
-			if m, err = b.Listed(); err == nil {
+			if err == nil {
 				m.Note("control-cycle", "control dependencies that close a cycle: left out; one: "+text, n)
 			}
 		}
@@ -150,6 +157,25 @@ func (g *graph) module() (*components.Module, error) {
 		}
 	}
 	return m, err
+}
+
+// mostCycles bounds the cycles from which one dependency each is taken.
+const mostCycles = 64
+
+// noteDurations says which nodes have no duration, and what the input has of
+// them instead.
+func (g *graph) noteDurations(none int) {
+	if none == 0 {
+		return
+	}
+	text := fmt.Sprintf("%d of %d nodes have no duration and count 1 ns each: the order is shown, the latency says nothing about them", none, len(g.nodes))
+	if none == len(g.nodes) {
+		text = "no node has a duration: the order is shown, the latency (1 ns a node) means nothing"
+	}
+	if g.sized > 0 {
+		text += fmt.Sprintf("; num_ops (%.4g in all) and tensor_size of %d nodes are not used", float64(g.ops), g.sized)
+	}
+	g.b.M.Note(components.NoteNoDurations, text, none)
 }
 
 // link adds the dependencies; those on ids that no node has are counted.
@@ -290,8 +316,27 @@ func (g *graph) set(n *node, cpu bool, name, opType string, commType, commSize u
 	n.noWork = n.kind == typeMetadata
 	if n.kind >= typeSend {
 		n.bytes = commSize
+		if n.kind == typeColl {
+			n.bytes = sentBytes(commType, commSize)
+		}
 	}
 	if n.kind == typeColl && commType < uint64(len(collectiveNames)) {
 		n.op = collectiveNames[commType]
 	}
+}
+
+// sentBytes returns what a device sends for a collective of size bytes, in the
+// limit of many devices: an all-reduce is a reduce-scatter and an all-gather,
+// so it sends twice; a barrier sends nothing.
+func sentBytes(commType, size uint64) uint64 {
+	if commType >= uint64(len(collectiveNames)) {
+		return size
+	}
+	switch collectiveNames[commType] {
+	case "ALL_REDUCE":
+		return 2 * min(size, maxSize/2)
+	case "BARRIER":
+		return 0
+	}
+	return size
 }

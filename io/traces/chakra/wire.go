@@ -304,6 +304,8 @@ func (g *graph) node(b []byte, offset int64) error {
 		}
 		return list, typ == protowire.BytesType
 	}
+	var ops uint64
+	sized := false
 	ok := walk(b, true, func(num protowire.Number, typ protowire.Type, v []byte, x uint64) (ok bool) {
 		ok = true
 		switch num {
@@ -331,6 +333,10 @@ func (g *graph) node(b []byte, offset int64) error {
 				commType = a.number
 			case "comm_size":
 				commSize = a.number
+			case "num_ops":
+				ops, sized = a.number, true
+			case "tensor_size":
+				sized = true
 			case "op_type":
 				opType = string(a.text)
 			}
@@ -339,6 +345,10 @@ func (g *graph) node(b []byte, offset int64) error {
 	})
 	if !ok {
 		return errWire
+	}
+	if sized && dur == 0 && n.kind == typeComp {
+		g.sized++
+		g.ops += min(ops, math.MaxUint64-g.ops)
 	}
 	return g.add(n, name, opType, cpu, commType, commSize, dur, data, ctrl)
 }

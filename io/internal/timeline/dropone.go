@@ -1,0 +1,41 @@
+package timeline
+
+import "perfsim/components"
+
+// DropOne forgets one dependency of a kind that closes a cycle: of those along
+// it the one whose producer stands furthest behind its consumer. It reports
+// whether there was one.
+func (b *Builder) DropOne(c *CycleError, kind components.EdgeKind) bool {
+	next := make(map[uint32]uint32, len(c.Rows))
+	for i, r := range c.Rows {
+		next[uint32(r)] = uint32(c.Rows[(i+1)%len(c.Rows)])
+	}
+	d := &b.Deps
+	best := -1
+	ahead := func(x int) int64 { return int64(d.producer[x]) - int64(d.consumer[x]) }
+	hard := map[[2]uint32]bool{} // pairs that another kind joins too
+	for x, k := range d.kind {
+		if p, ok := next[d.consumer[x]]; ok && p == d.producer[x] && k != kind {
+			hard[[2]uint32{d.consumer[x], p}] = true
+		}
+	}
+	for x, k := range d.kind {
+		if p, ok := next[d.consumer[x]]; ok && k == kind && p == d.producer[x] && !hard[[2]uint32{d.consumer[x], p}] && (best < 0 || ahead(x) > ahead(best)) {
+			best = x
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	consumer, producer := d.consumer[best], d.producer[best]
+	n := 0
+	for x := range d.kind {
+		if d.consumer[x] == consumer && d.producer[x] == producer && d.kind[x] == kind {
+			continue
+		}
+		d.consumer[n], d.producer[n], d.kind[n] = d.consumer[x], d.producer[x], d.kind[x]
+		n++
+	}
+	d.consumer, d.producer, d.kind = d.consumer[:n], d.producer[:n], d.kind[:n]
+	return true
+}
