@@ -293,7 +293,7 @@ func trn1() *Machine {
 		}, Constants: map[string]Constant{
 			"dma.backlog_ns":                                {Value: 2500, Mark: "OURS"},
 			"dma.batch_ns":                                  {Value: 1000, Mark: "OURS"},
-			"dma.bytes_per_ns":                              {Value: 17, Mark: "SCALED"},
+			"dma.bytes_per_ns":                              {Value: 17, Mark: "DOCUMENTED"},
 			"dma.cast_ns":                                   {Value: 0.3438, Mark: "SCALED"},
 			"dma.chunk_ns":                                  {Value: 7.9083, Mark: "SCALED"},
 			"dma.complete_ns":                               {Value: 361, Mark: "SCALED"},

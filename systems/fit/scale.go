@@ -75,7 +75,9 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 			k = machine.Constant{Value: to.Memory.DMARate, Mark: machine.MarkDocumented}
 		}
 		k.Value = round(k.Value)
-		if k.Mark == machine.MarkFitted || k.Mark == machine.MarkLaw || k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value) {
+		switch {
+		case name == "dma.bytes_per_ns":
+		case k.Mark == machine.MarkFitted, k.Mark == machine.MarkLaw, k.Mark == machine.MarkDocumented && k.Value != round(from.Calibrated.Constants[name].Value):
 			k = machine.Constant{Value: k.Value, Mark: machine.MarkScaled}
 		}
 		c.Calibrated.Constants[name] = k
