@@ -214,10 +214,7 @@ const banks = 8
 // psum counts the PSUM banks in use, over all cores.
 func (c *counters) psum() {
 	m := c.t.World.Module
-	cores := 1
-	for l := range m.Lanes.Len() {
-		cores = max(cores, int(m.Lanes.Core.At(l))+1)
-	}
+	coreOf, cores := denseCores(m)
 	l := c.newLive(cores * banks)
 	any := false
 	for _, i := range c.ordered() {
@@ -227,7 +224,7 @@ func (c *counters) psum() {
 		}
 		any = true
 		s, e := c.t.Span(c.p, i)
-		core := int(m.Lanes.Core.At(int(m.Instr.Lane.At(int(i)))))
+		core := coreOf[m.Instr.Lane.At(int(i))]
 		for b := range banks {
 			switch {
 			case mask>>(banks+b)&1 != 0:
@@ -253,8 +250,27 @@ func accumulates(m *components.Module, i components.InstrID) bool {
 // instruction touches counts in whole cells.
 const granule = 64
 
-// maxGranules bounds what addresses out of any memory could ask for.
-const maxGranules = 1 << 16
+// maxGranules bounds what addresses out of any memory could ask for, maxCells
+// what many cores could: the SBUF of 256 cores of trn3 has a million cells.
+const (
+	maxGranules = 1 << 16
+	maxCells    = 1 << 20
+)
+
+// denseCores numbers the cores that have lanes, in the order of the lanes: the
+// numbers of an input may be any.
+func denseCores(m *components.Module) (byLane []int, cores int) {
+	number := map[uint16]int{}
+	for _, core := range m.Lanes.Core.Slice() {
+		n, ok := number[core]
+		if !ok {
+			n = len(number)
+			number[core] = n
+		}
+		byLane = append(byLane, n)
+	}
+	return byLane, len(number)
+}
 
 // sbuf counts the bytes per partition of SBUF in use, over all cores.
 func (c *counters) sbuf() {
@@ -262,10 +278,8 @@ func (c *counters) sbuf() {
 	if m.Operands.Len() == 0 {
 		return
 	}
-	cores, top := 1, uint64(0)
-	for l := range m.Lanes.Len() {
-		cores = max(cores, int(m.Lanes.Core.At(l))+1)
-	}
+	coreOf, cores := denseCores(m)
+	top := uint64(0)
 	for r := range m.Operands.Len() {
 		if m.Operands.Memory.At(r) == components.MemSBUF && m.Operands.NumDims.At(r) > 0 {
 			_, hi := m.Operands.At(r).Span()
@@ -273,14 +287,14 @@ func (c *counters) sbuf() {
 		}
 	}
 	cells := int(min((top+granule-1)/granule, maxGranules))
-	if cells == 0 {
+	if cells == 0 || cores*cells > maxCells {
 		return
 	}
 	l := c.newLive(cores * cells)
 	for _, i := range c.ordered() {
 		lo, hi := m.Operands.Range(i)
 		s, e := c.t.Span(c.p, i)
-		core := int(m.Lanes.Core.At(int(m.Instr.Lane.At(int(i)))))
+		core := coreOf[m.Instr.Lane.At(int(i))]
 		for _, write := range []bool{false, true} { // an instruction reads before it writes
 			for r := lo; r < hi; r++ {
 				if m.Operands.Memory.At(r) != components.MemSBUF || m.Operands.NumDims.At(r) == 0 || (m.Operands.Role.At(r) == components.RoleOut) != write {
