@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -157,5 +158,19 @@ func TestReportSize(t *testing.T) {
 	}
 	if b.Len() > 2_000_000 {
 		t.Errorf("the page is %d bytes", b.Len())
+	}
+}
+
+// The page as one file says itself that it needs nothing from elsewhere.
+func TestReportPolicy(t *testing.T) {
+	before, after, err := aroundData()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(before, `http-equiv="Content-Security-Policy" content="default-src 'none';`) {
+		t.Error("the page has no policy")
+	}
+	if page := before + after; strings.Contains(page, "'vscode://file/' + m[1] +") || !strings.Contains(page, "encodeURIComponent") {
+		t.Error("the path of a source link is not escaped")
 	}
 }

@@ -643,7 +643,9 @@ function detail(e) {
   if (e.source) {
     const r = t.insertRow(), a = text('a', e.source);
     const m = e.source.match(/^(.*):(\d+)$/);
-    a.href = m ? 'vscode://file/' + m[1] + ':' + m[2] : '#';
+    // The path is any text of the input: without its escapes it could end the
+    // path and begin a query.
+    a.href = m ? 'vscode://file/' + m[1].split('/').map(encodeURIComponent).join('/') + ':' + m[2] : '#';
     a.title = 'open in the editor';
     const c = document.createElement('td');
     c.append(a);
