@@ -10,6 +10,7 @@ import (
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"perfsim/components"
 	"perfsim/io/internal/tracetable"
@@ -21,20 +22,31 @@ type File struct {
 	Write func(ctx context.Context, w io.Writer) error
 }
 
-// Files returns the tables of a timeline.
-func Files(t *components.Timeline) []File {
-	return []File{file(tracetable.Slices(t)), file(tracetable.Dependencies(t)), file(tracetable.Tracks(t)), file(tracetable.Counters(t)),
-		file(tracetable.Metrics(t)), file(tracetable.Warnings(t)), file(tracetable.Schema())}
+// Files returns the tables of a timeline. With spreadsheet set, texts that a
+// spreadsheet would take for a formula begin with an apostrophe.
+func Files(t *components.Timeline, spreadsheet bool) []File {
+	return []File{file(tracetable.Slices(t), spreadsheet), file(tracetable.Dependencies(t), spreadsheet), file(tracetable.Tracks(t), spreadsheet),
+		file(tracetable.Counters(t), spreadsheet), file(tracetable.Metrics(t), spreadsheet), file(tracetable.Warnings(t), spreadsheet),
+		file(tracetable.Schema(), spreadsheet)}
 }
 
-func file[R any](t tracetable.Table[R]) File {
-	return File{t.Name, func(ctx context.Context, w io.Writer) error { return write(ctx, w, t) }}
+func file[R any](t tracetable.Table[R], spreadsheet bool) File {
+	return File{t.Name, func(ctx context.Context, w io.Writer) error { return write(ctx, w, t, spreadsheet) }}
+}
+
+// inert returns s so that a spreadsheet shows it: cells that begin with one of
+// these characters are formulas (OWASP, "CSV Injection").
+func inert(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
 }
 
 // cancelEvery is how many rows are written between two looks at the context.
 const cancelEvery = 1 << 12
 
-func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R]) error {
+func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R], spreadsheet bool) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	w := csv.NewWriter(buffered)
 	columns := tracetable.Columns[R](t.Name)
@@ -55,6 +67,9 @@ func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R]) err
 		v := reflect.ValueOf(r).Elem()
 		for k := range record {
 			record[k] = text(v.Field(k))
+			if spreadsheet && isText(v.Field(k)) {
+				record[k] = inert(record[k])
+			}
 		}
 		return w.Write(record)
 	})
@@ -66,6 +81,11 @@ func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R]) err
 		return err
 	}
 	return buffered.Flush()
+}
+
+// isText reports whether v is a string or points to one.
+func isText(v reflect.Value) bool {
+	return v.Kind() == reflect.String || v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.String
 }
 
 func text(v reflect.Value) string {

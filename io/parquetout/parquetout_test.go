@@ -182,7 +182,7 @@ func TestCSVEqualsParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, _ := read[tracetable.Slice](t, file2(t, files, "slice"))
-	for _, f := range csvtable.Files(tl) {
+	for _, f := range csvtable.Files(tl, false) {
 		var out bytes.Buffer
 		if err := f.Write(context.Background(), &out); err != nil {
 			t.Fatal(err)

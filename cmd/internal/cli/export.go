@@ -109,6 +109,7 @@ the tables under the names of the Neuron profiler's files.`,
 	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
 	fl.BoolVar(&o.runB, "run-b", false, "the run without anti-dependencies beside the other, as a process of its own")
 	fl.BoolVar(&o.measured, "measured", false, "the measured times beside the predicted ones")
+	fl.BoolVar(&o.spreadsheet, "spreadsheet", false, "CSV: begin texts that a spreadsheet would run as a formula with an apostrophe")
 	fl.BoolVar(&o.noFlows, "no-flows", false, "leave the dependency arrows of trace files out")
 	fl.BoolVar(&o.json, "json", false, "print one JSON object about what was written")
 	return c
@@ -116,7 +117,7 @@ the tables under the names of the Neuron profiler's files.`,
 
 type exportFlags struct {
 	to, table, names, block       string
-	runB, measured, noFlows, json bool
+	runB, measured, noFlows, json, spreadsheet bool
 	format                        string
 	folder                        bool
 }
@@ -178,6 +179,9 @@ func (o *exportFlags) choose(output string) error {
 	default:
 		return usagef("--to %q is not perfetto, chrome, parquet or csv", o.format)
 	}
+	if o.spreadsheet && o.format != "csv" {
+		return usagef("--spreadsheet is for CSV")
+	}
 	if o.names != parquetout.Perfetto && o.names != parquetout.Neuron {
 		return usagef("--names %q is not perfetto or neuron", o.names)
 	}
@@ -205,7 +209,7 @@ type table struct {
 func (o *exportFlags) tables(t *components.Timeline) ([]table, error) {
 	var out []table
 	if o.format == "csv" {
-		for _, f := range csvtable.Files(t) {
+		for _, f := range csvtable.Files(t, o.spreadsheet) {
 			out = append(out, table{f.Table, f.Write})
 		}
 		return out, nil
