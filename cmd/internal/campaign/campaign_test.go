@@ -26,6 +26,7 @@ var (
 	firstSeed = flag.Uint64("campaign.seed", 1, "seed of all mutations")
 	firstCase = flag.Uint64("campaign.from", 0, "number of the first case")
 	only      = flag.String("campaign.only", "", "mutate seeds only whose name holds this")
+	doc       = flag.String("campaign.doc", "", "file with the table of results to rewrite")
 	keepDir   = flag.String("campaign.keep", "", "folder for the inputs of findings")
 )
 
@@ -72,7 +73,30 @@ func TestCampaignInputs(t *testing.T) {
 			os.WriteFile(filepath.Join(*keepDir, fmt.Sprintf("%d-%s", at, c.seed.name)), c.data, 0o644)
 		}
 	}
-	t.Logf("%d mutated inputs of %d seeds, %d refused, %d findings, seed %d, in %v", total, len(seeds(t)), refused, findings, *firstSeed, took)
+	result := fmt.Sprintf("%d of %d seeds (%d refused), %d findings; seed %d, %v", total, len(seeds(t)), refused, findings, *firstSeed, took)
+	t.Log(result)
+	record(t, "mutated inputs", result)
+}
+
+// record writes a row of the table of docs/reliability.md, where the flag
+// -campaign.doc names that file.
+func record(t *testing.T, what, result string) {
+	if *doc == "" {
+		return
+	}
+	b, err := os.ReadFile(*doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(b), "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, "| "+what+" |") {
+			lines[i] = "| " + what + " | " + result + " |"
+		}
+	}
+	if err := os.WriteFile(*doc, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // work runs a worker from case first on for at most the given time. It returns

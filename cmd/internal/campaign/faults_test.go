@@ -136,7 +136,11 @@ func TestCampaignFaults(t *testing.T) {
 		}
 		t.Logf("%-50s %d operations", set, ops)
 	}
-	t.Logf("%d faults, %d kills", faults, kills)
+	result := fmt.Sprintf("%d faults and %d kills over %d commands", faults, kills, len(sets))
+	t.Log(result)
+	if !t.Failed() {
+		record(t, "failing operations", result+": no mixed set, nothing left after the next run")
+	}
 }
 
 // listing returns the contents of all files below dir by name.

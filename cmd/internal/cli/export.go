@@ -116,10 +116,10 @@ the tables under the names of the Neuron profiler's files.`,
 }
 
 type exportFlags struct {
-	to, table, names, block       string
+	to, table, names, block                    string
 	runB, measured, noFlows, json, spreadsheet bool
-	format                        string
-	folder                        bool
+	format                                     string
+	folder                                     bool
 }
 
 // exportedFile is one file that was written.
