@@ -79,7 +79,13 @@ func (o *Outcome) Record(a Args) (*record.Record, error) {
 	r.SetInt("backend_opt_level", int64(a.BackendOptLevel))
 	r.SetInt("loop_count", int64(a.LoopCount))
 	r.SetInt("microbatch", int64(o.Model.Batch))
-	r.SetInt("num_tokens", int64(a.NumTokens))
+	// The number that was used: without the option it is the task's, and two
+	// runs that differ in it have to differ in their arguments.
+	tokens := int64(a.NumTokens)
+	if o.Model.Tokens > 0 {
+		tokens = o.Model.Tokens
+	}
+	r.SetInt("num_tokens", tokens)
 	r.SetInt("chips", int64(a.Chips))
 	r.SetBool("recompute", a.Recompute)
 	r.SetText("trace", a.Trace)
@@ -103,6 +109,13 @@ func (o *Outcome) Record(a Args) (*record.Record, error) {
 	}
 	r.SetBool("simulated", true)
 	r.SetText("machine", o.Machine)
+	r.SetText("device_type", o.Machine)
+	if o.Emulated != "" {
+		r.SetText("emulated_dataformat", o.Emulated)
+	}
+	if list := a.ignored(); len(list) > 0 {
+		r.Set("ignored_options", object(list))
+	}
 	r.Set("null_reasons", object(reasons))
 	r.Set("notes", array(append(slices.Clone(o.Ignores), o.Notes...)))
 	r.Set("prediction", o.prediction())

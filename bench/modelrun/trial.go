@@ -30,6 +30,7 @@ type Options struct {
 	Tokens              int64  // 0: the task's
 	Format, Fidelity    string
 	LoopCount           int
+	Chips               int // that share the batches, at least 1; 0 is 1
 	Repeats             int
 	Jobs                int
 	Lower               lower.Options
@@ -59,6 +60,7 @@ type Outcome struct {
 	Model      *models.Model
 	Machine    string
 	Device     string // tt, cuda or trn
+	Emulated   string // format in the place of one that the device does not have; "" for none
 	DeviceName string
 	Params     int64
 	MACs       int64 // of one sample
@@ -199,7 +201,16 @@ func Run(ctx context.Context, opt Options) (*Outcome, error) {
 	}
 	runs := out.Batches * int64(opt.LoopCount)
 	out.Samples = runs * int64(out.Model.Batch)
-	out.RunSeconds = (out.BatchNS + out.HostNS) * float64(runs) / 1e9
+	// Data parallel: a chip takes a batch at a time, as do the others meanwhile;
+	// each has a host of its own.
+	chips := int64(max(opt.Chips, 1))
+	out.RunSeconds = (out.BatchNS + out.HostNS) * float64((runs+chips-1)/chips) / 1e9
+	if chips > 1 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d chips share the batches of the data set, with a host each; nothing is sent between them.", chips))
+		if runs < chips {
+			out.Notes = append(out.Notes, fmt.Sprintf("There are %d batches: %d chips have nothing to do.", runs, chips-runs))
+		}
+	}
 	return out, nil
 }
 
@@ -267,6 +278,7 @@ func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
 func (o *Outcome) onGrid(ctx context.Context, t *target, p *models.Phase, ph *Phase) (func() (uint64, int, error), error) {
 	g := t.grid
 	o.Machine, o.Device, o.DeviceName, o.Ignores = g.Name, g.Device, g.DeviceName, g.Ignores
+	o.Emulated = g.Formats[t.model.Format].Emulated
 	ops, err := coregrid.Work(p.Graph, p.WeightSet())
 	if err != nil {
 		return nil, err

@@ -183,10 +183,14 @@ func (c *Comparison) rows() {
 	}
 }
 
+// work lists the arguments that say what was computed. Ratios of records that
+// differ in one of them mean nothing.
+var work = []string{"model", "config", "task", "microbatch", "num_tokens", "input_size", "training"}
+
 // workload is what has to be equal for a ratio to mean something.
 func workload(r *Record) string {
 	var b strings.Builder
-	for _, k := range []string{"model", "config", "task", "microbatch"} {
+	for _, k := range work {
 		v, _ := r.Text(k)
 		b.WriteString(v + "/")
 	}
@@ -199,7 +203,14 @@ func (c *Comparison) ratios() {
 	}
 	base := &c.Columns[0]
 	for i := 1; i < len(c.Columns); i++ {
+		if workload(base.Rec) != workload(c.Columns[i].Rec) {
+			continue // a note says in what they differ
+		}
 		for _, m := range Metrics() {
+			loops, _ := base.Rec.Text("loop_count")
+			if other, _ := c.Columns[i].Rec.Text("loop_count"); m == "total_run_time" && loops != other {
+				continue
+			}
 			x, ok1 := base.Rec.Number(m)
 			y, ok2 := c.Columns[i].Rec.Number(m)
 			if ok1 && ok2 && x > 0 && y > 0 {
@@ -252,11 +263,15 @@ func (c *Comparison) ratios() {
 func (c *Comparison) notes() {
 	differ := map[string]bool{}
 	for i := range c.Columns {
-		for _, k := range []string{"model", "config", "task", "microbatch", "loop_count", "input_size", "training"} {
+		for _, k := range append([]string{"loop_count"}, work...) {
 			a, _ := c.Columns[0].Rec.Text(k)
 			if b, _ := c.Columns[i].Rec.Text(k); a != b && !differ[k] {
 				differ[k] = true
-				c.Notes = append(c.Notes, fmt.Sprintf("%s differs: the columns are not the same work", k))
+				text := "%s differs: the columns are not the same work and have no ratios"
+				if k == "loop_count" {
+					text = "%s differs: total_run_time has no ratio"
+				}
+				c.Notes = append(c.Notes, fmt.Sprintf(text, k))
 			}
 		}
 	}

@@ -80,6 +80,9 @@ func Marks() []Field {
 	return []Field{
 		{"simulated", Boolean, false, true, "true: predicted, not measured"},
 		{"machine", String, false, true, "description the prediction is for"},
+		{"device_type", String, false, true, "kind of device: the name of its description"},
+		{"emulated_dataformat", String, false, true, "format that the device takes in the place of dataformat, which it does not have"},
+		{"ignored_options", "object", false, true, "options that were given and have no effect on a simulation, with the reason"},
 		{"null_reasons", "object", false, true, "why a property is null, by its name"},
 		{"notes", "array", false, true, "what the prediction leaves out"},
 		{"prediction", "object", false, true, "counts behind the prediction"},

@@ -120,27 +120,27 @@ func (f *benchFlags) add(c *cobra.Command) {
 	fl.StringVarP(&a.Device, "device", "d", "tt", "tt, cuda or trn")
 	fl.BoolVarP(&a.Training, "training", "t", false, "not supported: graphs are of inference")
 	fl.StringVar(&a.DataFormat, "dataformat", "Fp16_b", "-df: Fp32, Fp16, Fp16_b, Bfp8, Bfp8_b, Bfp4 or Bfp4_b")
-	fl.StringVar(&a.AccDataFormat, "acc_dataformat", "", "-adf: recorded, without effect on the prediction")
+	fl.StringVar(&a.AccDataFormat, "acc_dataformat", "", "-adf: recorded as ignored")
 	fl.StringVar(&a.MathFidelity, "math_fidelity", "HiFi3", "-mf: LoFi, HiFi2, HiFi3 or HiFi4; on Tensix cores")
-	fl.IntVar(&a.BackendOptLevel, "backend_opt_level", 3, "-opt: 0 to 4; recorded, without effect")
+	fl.IntVar(&a.BackendOptLevel, "backend_opt_level", 3, "-opt: 0 to 4; recorded as ignored")
 	fl.IntVar(&a.LoopCount, "loop_count", 1, "times to go through the data set")
 	fl.IntVar(&a.Microbatch, "microbatch", 1, "-mb: samples of a batch; 0 takes the model's own")
 	fl.IntVar(&a.NumTokens, "num_tokens", 1, "tokens a text model generates; without it the task's number")
-	fl.IntVar(&a.Chips, "chips", 1, "1: one chip is simulated")
-	fl.BoolVar(&a.Recompute, "recompute", false, "recorded, without effect")
-	fl.StringVar(&a.Trace, "trace", "none", "none, light or verbose; recorded, without effect")
+	fl.IntVar(&a.Chips, "chips", 1, "chips that share the batches of the data set (data parallel)")
+	fl.BoolVar(&a.Recompute, "recompute", false, "recorded as ignored")
+	fl.StringVar(&a.Trace, "trace", "none", "none, light or verbose; recorded as ignored")
 	fl.BoolVarP(&a.List, "list", "l", false, "list the models and configurations")
-	fl.StringVarP(&a.Env, "env", "e", "", "recorded, without effect")
+	fl.StringVarP(&a.Env, "env", "e", "", "recorded as ignored")
 	fl.BoolVar(&a.SaveOutput, "save_output", false, "write the record to the results folder")
-	fl.BoolVar(&a.AutoTranspose, "auto_transpose", false, "recorded, without effect")
-	fl.StringVar(&a.DumpIntermediate, "dump_intermediate", "", "-di: recorded, without effect: no values are computed")
-	fl.StringVar(&a.DumpTag, "dump_intermediate_tag", "", "-dit: recorded, without effect")
-	fl.IntVar(&a.DumpCount, "dump_intermediate_count", 1, "-dic: recorded, without effect")
-	fl.StringVar(&a.LoadTTI, "load_tti", "", "recorded, without effect")
-	fl.StringVar(&a.SaveTTI, "save_tti", "", "recorded, without effect")
-	fl.BoolVar(&a.PerfAnalysis, "perf_analysis", false, "recorded, without effect")
-	fl.BoolVar(&a.ModelOutput, "model_output", false, "recorded, without effect: no values are computed")
-	fl.StringVar(&a.ParallelTTI, "parallel_tti", "", "recorded, without effect")
+	fl.BoolVar(&a.AutoTranspose, "auto_transpose", false, "recorded as ignored")
+	fl.StringVar(&a.DumpIntermediate, "dump_intermediate", "", "-di: recorded as ignored: no values are computed")
+	fl.StringVar(&a.DumpTag, "dump_intermediate_tag", "", "-dit: recorded as ignored")
+	fl.IntVar(&a.DumpCount, "dump_intermediate_count", 1, "-dic: recorded as ignored")
+	fl.StringVar(&a.LoadTTI, "load_tti", "", "recorded as ignored")
+	fl.StringVar(&a.SaveTTI, "save_tti", "", "recorded as ignored")
+	fl.BoolVar(&a.PerfAnalysis, "perf_analysis", false, "print the epochs of a grid, as --epochs does")
+	fl.BoolVar(&a.ModelOutput, "model_output", false, "recorded as ignored: no values are computed")
+	fl.StringVar(&a.ParallelTTI, "parallel_tti", "", "recorded as ignored")
 
 	fl.StringVar(&f.machine, "machine", "", "machine by name or description file; default: what --device stands for")
 	fl.StringVar(&f.cost, "cost", "reference", "cost model on machines with engines: reference or calibrated")
@@ -176,8 +176,8 @@ func (f *benchFlags) check(c *cobra.Command) error {
 		return usagef("--model is missing; --list shows what there is")
 	case a.Training:
 		return usagef("--training is not supported: the graphs are of inference")
-	case a.Chips != 1:
-		return usagef("--chips %d: one chip is simulated", a.Chips)
+	case a.Chips < 1 || a.Chips > 4096:
+		return usagef("--chips %d is not between 1 and 4096", a.Chips)
 	case a.BackendOptLevel < 0 || a.BackendOptLevel > 4:
 		return usagef("--backend_opt_level %d is not between 0 and 4", a.BackendOptLevel)
 	case a.LoopCount < 1:
@@ -193,7 +193,16 @@ func (f *benchFlags) check(c *cobra.Command) error {
 	case a.LoadTTI != "" && a.SaveTTI != "":
 		return usagef("only one of --load_tti and --save_tti")
 	}
-	return f.settleMachine(c)
+	if err := f.settleMachine(c); err != nil {
+		return err
+	}
+	if a.PerfAnalysis {
+		if a.Device != "tt" {
+			return usagef("--perf_analysis is of grids; machine %s has no epochs", f.machine)
+		}
+		f.epochs = true
+	}
+	return nil
 }
 
 var (
@@ -298,7 +307,7 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*modelrun.Outcome, *rec
 		return nil, nil, usageError{err}
 	}
 	opt := modelrun.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
-		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Repeats: f.repeats, Jobs: f.jobs,
+		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Chips: f.args.Chips, Repeats: f.repeats, Jobs: f.jobs,
 		Lower: lower.DefaultOptions(), Cost: cost}
 	if c.Flags().Changed("num_tokens") {
 		opt.Tokens = int64(f.args.NumTokens)
