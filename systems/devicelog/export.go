@@ -15,8 +15,8 @@ import (
 // side.
 func WriteZoneStats(w io.Writer, rows []ZoneInfo) error {
 	out := bufio.NewWriter(w)
-	out.WriteString("zone,file,line,processor,device,core_x,core_y,run,count,sum_cycles,self_cycles,mean_cycles,median_cycles,p95_cycles,min_cycles,max_cycles,unmatched," +
-		"sum_ns,self_ns,mean_ns,median_ns,p95_ns,min_ns,max_ns\n")
+	out.WriteString("zone,file,line,processor,device,core_x,core_y,run,count,sum_cycles,self_cycles,mean_cycles,std_cycles,median_cycles,p95_cycles,min_cycles,max_cycles,unmatched," +
+		"sum_ns,self_ns,mean_ns,std_ns,median_ns,p95_ns,min_ns,max_ns\n")
 	var b []byte
 	for i := range rows {
 		r := &rows[i]
@@ -37,17 +37,18 @@ func WriteZoneStats(w io.Writer, rows []ZoneInfo) error {
 		u(r.Sum)
 		u(r.Self)
 		f(r.Mean)
+		f(r.Std)
 		f(r.Median)
 		u(r.P95)
 		u(r.Min)
 		u(r.Max)
 		u(r.Unmatched)
 		if n := r.NS; n != nil {
-			for _, v := range []float64{n.Sum, n.Self, n.Mean, n.Median, n.P95, n.Min, n.Max} {
+			for _, v := range []float64{n.Sum, n.Self, n.Mean, n.Std, n.Median, n.P95, n.Min, n.Max} {
 				b = strconv.AppendFloat(append(b, ','), v, 'f', 3, 64)
 			}
 		} else {
-			b = append(b, ",,,,,,,"...)
+			b = append(b, ",,,,,,,,"...)
 		}
 		b = append(b, '\n')
 		out.Write(b)

@@ -45,6 +45,7 @@ type statRow struct {
 	Sum       int64    `parquet:"sum_cycles"`
 	Self      int64    `parquet:"self_cycles"`
 	Mean      float64  `parquet:"mean_cycles"`
+	Std       float64  `parquet:"std_cycles"`
 	Median    float64  `parquet:"median_cycles"`
 	P95       int64    `parquet:"p95_cycles"`
 	Min       int64    `parquet:"min_cycles"`
@@ -53,6 +54,7 @@ type statRow struct {
 	SumNS     *float64 `parquet:"sum_ns,optional"`
 	SelfNS    *float64 `parquet:"self_ns,optional"`
 	MeanNS    *float64 `parquet:"mean_ns,optional"`
+	StdNS     *float64 `parquet:"std_ns,optional"`
 	MedianNS  *float64 `parquet:"median_ns,optional"`
 	P95NS     *float64 `parquet:"p95_ns,optional"`
 	MinNS     *float64 `parquet:"min_ns,optional"`
@@ -126,9 +128,9 @@ func WriteZoneStatsParquet(out io.Writer, rows []ZoneInfo) error {
 		r := &rows[i]
 		s := &list[i]
 		*s = statRow{Zone: r.Zone, File: r.File, Line: int32(r.Line), Processor: r.Risc, Device: r.Device, X: r.X, Y: r.Y, Run: r.Run, Count: int64(r.Count),
-			Sum: int64(r.Sum), Self: int64(r.Self), Mean: r.Mean, Median: r.Median, P95: int64(r.P95), Min: int64(r.Min), Max: int64(r.Max), Unmatched: int64(r.Unmatched)}
+			Sum: int64(r.Sum), Self: int64(r.Self), Mean: r.Mean, Std: r.Std, Median: r.Median, P95: int64(r.P95), Min: int64(r.Min), Max: int64(r.Max), Unmatched: int64(r.Unmatched)}
 		if n := r.NS; n != nil {
-			s.SumNS, s.SelfNS, s.MeanNS, s.MedianNS, s.P95NS, s.MinNS, s.MaxNS = &n.Sum, &n.Self, &n.Mean, &n.Median, &n.P95, &n.Min, &n.Max
+			s.SumNS, s.SelfNS, s.MeanNS, s.StdNS, s.MedianNS, s.P95NS, s.MinNS, s.MaxNS = &n.Sum, &n.Self, &n.Mean, &n.Std, &n.Median, &n.P95, &n.Min, &n.Max
 		}
 	}
 	if _, err := w.Write(list); err != nil {

@@ -118,6 +118,7 @@ type ZoneInfo struct {
 	Sum       uint64  `json:"sum_cycles"`
 	Self      uint64  `json:"self_cycles"`
 	Mean      float64 `json:"mean_cycles"`
+	Std       float64 `json:"std_cycles"`
 	Median    float64 `json:"median_cycles"`
 	P95       uint64  `json:"p95_cycles"`
 	Min       uint64  `json:"min_cycles"`
@@ -131,6 +132,7 @@ type NSInfo struct {
 	Sum    float64 `json:"sum"`
 	Self   float64 `json:"self"`
 	Mean   float64 `json:"mean"`
+	Std    float64 `json:"std"`
 	Median float64 `json:"median"`
 	P95    float64 `json:"p95"`
 	Min    float64 `json:"min"`
@@ -276,14 +278,14 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 	}
 }
 
-// ownLog tells whether perfsim itself recorded the log: --device-profile and
-// --self-profile name the chip so.
+// ownLog tells whether perfsim itself recorded the log: run --device-profile
+// names the chip so.
 func ownLog(l *components.DeviceLog) bool {
 	return len(l.Sessions) > 0 && strings.HasPrefix(l.Sessions[0].Arch, "perfsim")
 }
 
 func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {
-	z := ZoneInfo{Zone: r.Name, File: r.File, Line: r.Line, Risc: r.Risc, Count: r.Count, Sum: r.Sum, Self: r.Self, Mean: r.Mean, Median: r.Median,
+	z := ZoneInfo{Zone: r.Name, File: r.File, Line: r.Line, Risc: r.Risc, Count: r.Count, Sum: r.Sum, Self: r.Self, Mean: r.Mean, Std: r.Std, Median: r.Median,
 		P95: r.P95, Min: r.Min, Max: r.Max, Unmatched: r.Unmatched}
 	if r.Device >= 0 {
 		z.Device = &r.Device
@@ -296,7 +298,7 @@ func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {
 	}
 	if f := r.FreqMHz; f > 0 {
 		ns := func(c float64) float64 { return Nanoseconds(c, f) }
-		z.NS = &NSInfo{ns(float64(r.Sum)), ns(float64(r.Self)), ns(r.Mean), ns(r.Median), ns(float64(r.P95)), ns(float64(r.Min)), ns(float64(r.Max))}
+		z.NS = &NSInfo{ns(float64(r.Sum)), ns(float64(r.Self)), ns(r.Mean), ns(r.Std), ns(r.Median), ns(float64(r.P95)), ns(float64(r.Min)), ns(float64(r.Max))}
 	}
 	return z
 }

@@ -150,7 +150,7 @@ func TestCSVExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(recs) != 3 || strings.Join(recs[1], "|") != "f(a,b)|k.cc|5||0|1|1|host id 1027|1|20|20|20|20|20|20|20|0|20.000|20.000|20.000|20.000|20.000|20.000|20.000" {
+	if len(recs) != 3 || strings.Join(recs[1], "|") != "f(a,b)|k.cc|5||0|1|1|host id 1027|1|20|20|20|0|20|20|20|20|0|20.000|20.000|20.000|0.000|20.000|20.000|20.000|20.000" {
 		t.Errorf("%q", recs)
 	}
 }

@@ -8,12 +8,14 @@ import (
 
 // Summary describes a set of durations in cycles. Median is the mean of the
 // two middle values where their number is even; P95 is the smallest value
-// that at least 95 % of the values do not exceed (nearest rank).
+// that at least 95 % of the values do not exceed (nearest rank). Std is the
+// standard deviation of the values themselves: the divisor is their number.
 type Summary struct {
 	Count        uint64
 	Sum          uint64 // stays at its maximum where it does not fit 64 bits
 	Min, Max     uint64
 	Mean, Median float64
+	Std          float64
 	P95          uint64
 }
 
@@ -37,6 +39,12 @@ func Summarize(v []uint64) Summary {
 	} else {
 		s.Mean = float64(lo) / float64(n)
 	}
+	var squares float64
+	for _, x := range v {
+		d := float64(x) - s.Mean
+		squares += d * d
+	}
+	s.Std = math.Sqrt(squares / float64(n))
 	s.Median = medianSorted(v)
 	s.P95 = v[(n*95+99)/100-1]
 	return s

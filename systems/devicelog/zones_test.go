@@ -25,11 +25,11 @@ func TestSummarize(t *testing.T) {
 		want Summary
 	}{
 		{nil, Summary{}},
-		{[]uint64{7}, Summary{1, 7, 7, 7, 7, 7, 7}},
-		{[]uint64{4, 1}, Summary{2, 5, 1, 4, 2.5, 2.5, 4}},
-		{[]uint64{3, 1, 2, 10}, Summary{4, 16, 1, 10, 4, 2.5, 10}},
-		{[]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 100}, Summary{20, 290, 1, 100, 14.5, 10.5, 19}},
-		{[]uint64{math.MaxUint64, math.MaxUint64}, Summary{2, math.MaxUint64, math.MaxUint64, math.MaxUint64, 1 << 64, 1 << 64, math.MaxUint64}},
+		{[]uint64{7}, Summary{1, 7, 7, 7, 7, 7, 0, 7}},
+		{[]uint64{4, 1}, Summary{2, 5, 1, 4, 2.5, 2.5, 1.5, 4}},
+		{[]uint64{3, 1, 2, 10}, Summary{4, 16, 1, 10, 4, 2.5, math.Sqrt(12.5), 10}},
+		{[]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 100}, Summary{20, 290, 1, 100, 14.5, 10.5, math.Sqrt(413.25), 19}},
+		{[]uint64{math.MaxUint64, math.MaxUint64}, Summary{2, math.MaxUint64, math.MaxUint64, math.MaxUint64, 1 << 64, 1 << 64, 0, math.MaxUint64}},
 	} {
 		if got := Summarize(slices.Clone(tc.v)); got != tc.want {
 			t.Errorf("%v: %+v, want %+v", tc.v, got, tc.want)

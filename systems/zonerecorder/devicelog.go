@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -20,6 +22,8 @@ type LogOptions struct {
 	Push bool
 	// ClockMHz is the clock of the log; 0 means 1000, a cycle a nanosecond.
 	ClockMHz float64
+	// Version is that of the log, V5 to V11; "" is V11.
+	Version string
 }
 
 // LogReport says what the recorder kept.
@@ -65,7 +69,31 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		x.core = NewCore(Config{Layout: profilelog.LayoutClassic, Ethernet: true}, uint32(m.Lanes.Core.At(l)), 0, uint32(l)&0xFF)
 		x.fw, x.kernel = zone(x.name+"-FW", 0), zone(x.name+"-KERNEL", 1)
 	}
-	opcode := map[components.Opcode]uint16{}
+	// A zone is an opcode at a place of the source; where the module has no
+	// places it is in the module, at a line of its own.
+	type spot struct {
+		op     components.Opcode
+		source ecs.Symbol
+	}
+	zones := map[spot]uint16{}
+	zoneOf := func(i components.InstrID) uint16 {
+		at := spot{m.Instr.Opcode.At(int(i)), m.Instr.Source.Get(int(i))}
+		id, ok := zones[at]
+		if ok {
+			return id
+		}
+		name := m.OpcodeName(at.op)
+		file, line := splitSource(m.Symbols.String(at.source))
+		if file == "" {
+			id = zone(name, 10+int(at.op))
+		} else {
+			text := fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", clean(name), clean(file), line)
+			texts = append(texts, text)
+			id = components.ZoneHash16(text)
+		}
+		zones[at] = id
+		return id
+	}
 	base := uint64(1_000_000) // counters do not start at 0
 	for k, b := range m.TopBlocks() {
 		if err := ctx.Err(); err != nil {
@@ -104,12 +132,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 					}
 				}
 				stop = max(stop, start)
-				op := m.Instr.Opcode.At(int(i))
-				id, ok := opcode[op]
-				if !ok {
-					id = zone(m.OpcodeName(op), 10+int(op))
-					opcode[op] = id
-				}
+				id := zoneOf(i)
 				rep.Zones++
 				var s Scope
 				if o.Push {
@@ -133,7 +156,13 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		return rep, err
 	}
 	rep.Collisions = len(src.Collisions)
-	lw, err := profilelog.NewWriter(out, "V11", "perfsim-"+clean(m.Arch), mhz, len(lanes))
+	version := o.Version
+	if version == "" {
+		version = "V11"
+	}
+	// Up to V6 the id of an end is that of its start + 65536.
+	typed := version != "V5" && version != "V6"
+	lw, err := profilelog.NewWriter(out, version, "perfsim-"+clean(m.Arch), mhz, len(lanes))
 	if err != nil {
 		return rep, err
 	}
@@ -158,7 +187,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		ln := func(*profilelog.RawRun) components.ZoneLane {
 			return components.ZoneLane{X: int32(m.Lanes.Core.At(l)), Y: 0, Risc: x.name}
 		}
-		if err := writeSorted(runs, src, ln, lw); err != nil {
+		if err := writeSorted(runs, src, typed, ln, lw); err != nil {
 			return rep, err
 		}
 	}
@@ -167,9 +196,9 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 
 // writeSorted writes the launches of a processor in time order, as the host
 // does from V10 on.
-func writeSorted(runs []profilelog.RawRun, src *profilelog.Sources, lane func(*profilelog.RawRun) components.ZoneLane, w *profilelog.Writer) error {
+func writeSorted(runs []profilelog.RawRun, src *profilelog.Sources, typed bool, lane func(*profilelog.RawRun) components.ZoneLane, w *profilelog.Writer) error {
 	var rows []profilelog.Row
-	err := profilelog.RawRows(runs, profilelog.LayoutClassic, src, true, lane, func(r *profilelog.Row) error {
+	err := profilelog.RawRows(runs, profilelog.LayoutClassic, src, typed, lane, func(r *profilelog.Row) error {
 		rows = append(rows, *r)
 		return nil
 	})
@@ -202,6 +231,20 @@ func outerFirst(r *profilelog.Row) int {
 	return -rank
 }
 
+// splitSource takes the file and the line of a place "file:line"; the file is
+// "" where there is none.
+func splitSource(s string) (file string, line int) {
+	at := strings.LastIndexByte(s, ':')
+	if at < 0 {
+		return s, 0
+	}
+	line, err := strconv.Atoi(s[at+1:])
+	if err != nil || line < 0 {
+		return s, 0
+	}
+	return s[:at], line
+}
+
 // clean makes a name that a log line can hold.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
@@ -214,4 +257,12 @@ func clean(s string) string {
 		return "unnamed"
 	}
 	return s
+}
+
+// customOnly drops the guaranteed markers, which every push repeats.
+func customOnly(m []profilelog.RawMarker) []profilelog.RawMarker {
+	for len(m) > 0 && m[0].Slot != profilelog.SlotCustom {
+		m = m[1:]
+	}
+	return m
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -337,44 +336,7 @@ func TestTimerWrap(t *testing.T) {
 	}
 }
 
-func TestSelf(t *testing.T) {
-	s := NewSelf()
-	outer, inner := s.Zone("outer", "self_test.go", 1), s.Zone("inner", "self_test.go", 2)
-	done := make(chan bool)
-	for g := range 3 {
-		l := s.Lane(fmt.Sprintf("worker %d", g))
-		go func() {
-			for range 700 {
-				o := l.Open(outer)
-				i := l.Open(inner)
-				l.Close(&i)
-				l.Close(&o)
-			}
-			done <- true
-		}()
-	}
-	for range 3 {
-		<-done
-	}
-	var buf bytes.Buffer
-	if err := s.WriteLog(&buf); err != nil {
-		t.Fatal(err)
-	}
-	l, err := profilelog.Read(context.Background(), strings.NewReader(buf.String()), profilelog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := map[string]int{}
-	for z := range l.Zones.Len() {
-		n[l.ZoneName(l.Key(z))]++
-	}
-	if n["outer"] != 2100 || n["inner"] != 2100 || n["PERFSIM-FW"] != 3 || len(l.Lanes) != 3 || len(l.UnmatchedStart)+len(l.UnmatchedEnd) != 0 {
-		t.Errorf("%v, %d lanes, %v", n, len(l.Lanes), l.Diags.All())
-	}
-}
-
-// BenchmarkZone is the cost of one zone: the recorder alone, and with the
-// clock read twice, which is what profiling the simulator costs.
+// BenchmarkZone is the cost of recording one zone.
 func BenchmarkZone(b *testing.B) {
 	b.Run("recorder", func(b *testing.B) {
 		r := NewCore(Config{Layout: profilelog.LayoutClassic}, 1, 1, 1).Riscs[0]
@@ -387,19 +349,6 @@ func BenchmarkZone(b *testing.B) {
 			}
 			s := r.Open(7, t)
 			s.Close(t + 1)
-		}
-	})
-	b.Run("self", func(b *testing.B) {
-		s := NewSelf()
-		z := s.Zone("z", "f", 1)
-		l := s.Lane("bench")
-		n := 0
-		for b.Loop() {
-			if n++; n%100_000 == 0 {
-				l.core.HostRead()
-			}
-			x := l.Open(z)
-			l.Close(&x)
 		}
 	})
 }

@@ -165,7 +165,7 @@ func (f *profileFlags) printStats(out io.Writer, p *devicelog.Profile) error {
 	add(devicelog.ByCore, "core")
 	add(devicelog.ByLaunchID, "launch")
 	t := columns{left: len(head)}
-	t.add(append(head, "count", "total", "self", "mean", "median", "p95", "min", "max", "unmatched")...)
+	t.add(append(head, "count", "total", "self", "mean", "std", "median", "p95", "min", "max", "unmatched")...)
 	for i := range n {
 		r := &p.Stats[i]
 		var row []string
@@ -191,11 +191,11 @@ func (f *profileFlags) printStats(out io.Writer, p *devicelog.Profile) error {
 		row = append(row, humanize.Comma(int64(r.Count)))
 		switch {
 		case f.unit == "cycles":
-			row = append(row, whole(r.Sum), whole(r.Self), tenths(r.Mean), tenths(r.Median), whole(r.P95), whole(r.Min), whole(r.Max))
+			row = append(row, whole(r.Sum), whole(r.Self), tenths(r.Mean), tenths(r.Std), tenths(r.Median), whole(r.P95), whole(r.Min), whole(r.Max))
 		case r.NS == nil:
-			row = append(row, "–", "–", "–", "–", "–", "–", "–")
+			row = append(row, "–", "–", "–", "–", "–", "–", "–", "–")
 		default:
-			for _, v := range []float64{r.NS.Sum, r.NS.Self, r.NS.Mean, r.NS.Median, r.NS.P95, r.NS.Min, r.NS.Max} {
+			for _, v := range []float64{r.NS.Sum, r.NS.Self, r.NS.Mean, r.NS.Std, r.NS.Median, r.NS.P95, r.NS.Min, r.NS.Max} {
 				row = append(row, tenths(v))
 			}
 		}

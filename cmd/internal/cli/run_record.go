@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -21,11 +23,9 @@ type recordFlags struct {
 	clock               float64
 	set                 func(flag string) bool // tells whether a flag was given
 
-	prof *zonerecorder.Self
-	lane *zonerecorder.SelfLane
-	all  zonerecorder.Scope // the whole run
-	open zonerecorder.Scope // the work of now
-	busy bool
+	version string
+
+	trace *selfTrace
 }
 
 func (f *recordFlags) add(c *cobra.Command) {
@@ -35,12 +35,13 @@ func (f *recordFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.push, "device-profile-push", false, "with --device-profile: processors push full buffers and go on (quick_push), as dispatch cores do")
 	fl.Float64Var(&f.clock, "device-profile-mhz", 1000, "with --device-profile: clock of the log")
 	fl.StringVar(&f.print, "dprint", "", "write what the kernels would print: a line per instruction as it starts, through Tenstorrent's print buffers")
-	fl.StringVar(&f.self, "self-profile", "", "write a device log of perfsim's own systems ('perfsim profile' reads it)")
+	fl.StringVar(&f.version, "device-profile-version", "V11", "with --device-profile: version of the log, V5 to V11")
+	fl.StringVar(&f.self, "trace-self", "", "write what perfsim itself did, in wall time, as a trace for chrome://tracing and Perfetto")
 }
 
-// begin checks the flags and starts the self-profile.
+// begin checks the flags and starts the trace of perfsim itself.
 func (f *recordFlags) begin(p *progress) error {
-	for _, x := range []struct{ flag, path string }{{"device-profile", f.device}, {"dprint", f.print}, {"self-profile", f.self}} {
+	for _, x := range []struct{ flag, path string }{{"device-profile", f.device}, {"dprint", f.print}, {"trace-self", f.self}} {
 		if x.path == "-" {
 			return usagef("--%s needs a file: standard output has the summary", x.flag)
 		}
@@ -54,25 +55,30 @@ func (f *recordFlags) begin(p *progress) error {
 	if !(f.clock >= 1 && f.clock <= 100_000) {
 		return usagef("--device-profile-mhz %g is not between 1 and 100000", f.clock)
 	}
+	if f.device == "" && f.set("device-profile-version") {
+		return usagef("--device-profile-version needs --device-profile FILE")
+	}
+	if !slices.Contains(recordVersions, f.version) {
+		return usagef("--device-profile-version %q is not %s", f.version, strings.Join(recordVersions, ", "))
+	}
+	if f.device != "" && f.print != "" {
+		return usagef("--device-profile and --dprint exclude each other: kernels that are profiled have their prints compiled out")
+	}
 	if f.self != "" {
-		f.prof = zonerecorder.NewSelf()
-		f.lane = f.prof.Lane("MAIN")
-		f.all = f.lane.Open(f.prof.Zone("run", "perfsim", 0))
+		f.trace = newSelfTrace()
 		p.watch = f.enter
 	}
 	return nil
 }
 
-// enter tells the self-profile that other work begins; "" ends the last.
+// recordVersions are the versions of the device log that have zones, and that
+// perfsim reads back.
+var recordVersions = []string{"V5", "V6", "V7", "V8", "V9", "V10", "V11"}
+
+// enter records that other work begins; "" ends the last.
 func (f *recordFlags) enter(name string) {
-	if f.prof == nil {
-		return
-	}
-	if f.busy {
-		f.lane.Close(&f.open)
-	}
-	if f.busy = name != ""; f.busy {
-		f.open = f.lane.Open(f.prof.Zone(name, "perfsim", 1))
+	if f.trace != nil {
+		f.trace.enter(name)
 	}
 }
 
@@ -85,7 +91,7 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 		f.enter("device profile")
 		var rep zonerecorder.LogReport
 		err := save(f.device, nil, func(out io.Writer) (err error) {
-			rep, err = zonerecorder.WriteLog(ctx, w, out, zonerecorder.LogOptions{Push: f.push, ClockMHz: f.clock})
+			rep, err = zonerecorder.WriteLog(ctx, w, out, zonerecorder.LogOptions{Push: f.push, ClockMHz: f.clock, Version: f.version})
 			return err
 		})
 		if err != nil {
@@ -115,14 +121,12 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 		}
 		fmt.Fprintf(tell, "%s: %s\n", f.print, countOf(int(waits), "wait")+" for a full print buffer")
 	}
-	if f.prof == nil {
+	if f.trace == nil {
 		return nil
 	}
-	f.enter("")
-	f.lane.Close(&f.all)
-	if err := save(f.self, nil, f.prof.WriteLog); err != nil {
+	if err := save(f.self, nil, func(out io.Writer) error { return f.trace.write(out, "run") }); err != nil {
 		return err
 	}
-	fmt.Fprintf(tell, "%s: perfsim's own zones\n", f.self)
+	fmt.Fprintf(tell, "%s: %s of perfsim itself\n", f.self, countOf(len(f.trace.spans), "span"))
 	return nil
 }
