@@ -437,8 +437,18 @@ func (p *plan) calibratedLatency(x scaling, name string) error {
 	return nil
 }
 
-// field sets a field of the machine description by its path.
+// field sets a field of the machine description by its path: a number of a
+// struct in place, all else by way of YAML.
 func (p *plan) field(s Setting) error {
+	if done, err := p.number(s); done {
+		return err
+	}
+	return p.fieldYAML(s)
+}
+
+// fieldYAML sets a field by writing the description, changing the text and
+// reading it.
+func (p *plan) fieldYAML(s Setting) error {
 	text, err := yaml.Marshal(p.w.Machine)
 	if err != nil {
 		return err
