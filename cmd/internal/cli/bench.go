@@ -488,6 +488,9 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 	fmt.Fprintf(&b, " Batch size: %d\n", o.Model.Batch)
 	b.WriteString(stars)
 	fmt.Fprintf(&b, " parameters %s, multiply-accumulates a sample %s\n", humanize.Comma(int64(o.Params)), humanize.Comma(int64(o.MACs)))
+	if o.HostNS > 0 {
+		fmt.Fprintf(&b, " device alone: %.2f samples/s; the host adds %s to a batch of %s\n", o.DeviceRate(), nanos(uint64(o.HostNS)), nanos(uint64(o.BatchNS)))
+	}
 	for i := range o.Phases {
 		p := &o.Phases[i]
 		fmt.Fprintf(&b, " %s: %s a run, %s a batch, %s, %s\n", p.Name, nanos(p.NS), countOf(int(p.Runs), "run"), countOf(p.Operators, "operator"), countOf(p.Instructions, "instruction"))
