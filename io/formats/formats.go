@@ -18,6 +18,7 @@ import (
 	"perfsim/io/traces/kineto"
 	"perfsim/io/xla/hlo"
 	"perfsim/io/xla/stablehlo"
+	"perfsim/io/xla/xplane"
 )
 
 // Importers are tried in this order; the first whose sniffer says yes reads
@@ -31,6 +32,7 @@ func Importers() []format.Importer {
 		profile.Importer,
 		catapult.Importer,
 		kineto.Importer,
+		xplane.Importer,
 		chakra.Importer,
 		goal.Importer,
 		goal.BinaryImporter,

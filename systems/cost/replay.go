@@ -15,7 +15,7 @@ const DocumentedTrace = "perfsim.documented_trace"
 // this project's machines could cost.
 func Foreign(m *components.Module) bool {
 	switch m.Format {
-	case "kineto", "chakra", "goal", "ttprof":
+	case "kineto", "chakra", "goal", "ttprof", "xplane":
 		return true
 	}
 	return false

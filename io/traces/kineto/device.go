@@ -138,7 +138,7 @@ func (d *deviceTrace) streams() error {
 		lanes[at].end = x.end
 		name := t.b.M.Symbols.String(x.ev.name)
 		r := d.row(x.ev.name, opcodeOf(x.ev, name), lanes[at].lane, x.start, x.end)
-		r.Engine, r.Ref, r.Bytes = engineOf(x.ev, name), x.ev.corr, x.ev.bytes
+		r.Engine, r.Ref, r.Bytes, r.Op = engineOf(x.ev, name), x.ev.corr, x.ev.bytes, x.ev.op
 		if x.ev.collective {
 			r.Flags |= components.FlagCollective
 		}

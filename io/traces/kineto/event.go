@@ -51,6 +51,7 @@ type event struct {
 	record     uint64 // correlation of the cudaEventRecord that a cuda_sync event waits for
 	bytes      uint64
 	name       ecs.Symbol
+	op         ecs.Symbol // the operator it belongs to, where the input says
 	thread     uint32
 	stream     int32
 	waitStream int32

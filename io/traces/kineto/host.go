@@ -74,7 +74,9 @@ func (d *deviceTrace) pieces(c *call, lane uint16) {
 		cut := c.end
 		for _, x := range c.devs {
 			cut = min(cut, d.devs[x].start)
-			t.b.Rows[x].Op = c.named
+			if t.b.Rows[x].Op == 0 {
+				t.b.Rows[x].Op = c.named
+			}
 		}
 		cut = max(cut, c.start)
 		head := add(c.start, cut)

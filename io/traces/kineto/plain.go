@@ -118,7 +118,7 @@ func (p *plainTrace) outermost() {
 			start = l[n-1].end
 			overlapping++
 		}
-		p.threads[e.thread] = append(l, slice{start: start, end: e.end, name: e.name})
+		p.threads[e.thread] = append(l, slice{start: start, end: e.end, name: e.name, op: e.op})
 	}
 	p.note("nested-slice", "slices inside others of their thread: part of the outermost one", nested)
 	p.note("self-time", "operators inside others of their lane: each has its own time, the one around it the rest", self)

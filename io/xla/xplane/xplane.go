@@ -1,0 +1,324 @@
+// Package xplane reads the profiles that XLA's profiler writes as protobuf
+// (XSpace, *.xplane.pb): planes with lines of measured events, which name
+// kernels and HLO operators. They become what the Chrome trace of the same
+// profile becomes.
+package xplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"perfsim/components"
+	"perfsim/io/format"
+	"perfsim/io/traces/kineto"
+)
+
+// maxBytes bounds the input: a profile is read whole.
+const maxBytes = 4 << 30
+
+// Importer reads XLA's profiles.
+var Importer = format.Importer{Name: "xplane", Title: "XLA profile (xplane.pb)", Sniff: Sniff, Module: read}
+
+// Sniff reports whether head begins an XSpace: a plane (field 1) with an id and
+// a name that begins with a slash, such as /device:TPU:0.
+func Sniff(head []byte) bool {
+	num, typ, n := protowire.ConsumeTag(head)
+	if n < 0 || num != 1 || typ != protowire.BytesType {
+		return false
+	}
+	_, k := protowire.ConsumeVarint(head[n:])
+	if k < 0 {
+		return false
+	}
+	b := head[n+k:]
+	for range 2 {
+		num, typ, n := protowire.ConsumeTag(b)
+		switch {
+		case n < 0:
+			return false
+		case num == 1 && typ == protowire.VarintType:
+			_, k := protowire.ConsumeVarint(b[n:])
+			if k < 0 {
+				return false
+			}
+			b = b[n+k:]
+		case num == 2 && typ == protowire.BytesType:
+			size, k := protowire.ConsumeVarint(b[n:])
+			name := b[max(n+k, 0):]
+			return k > 0 && size > 1 && size < 256 && len(name) > 6 && (strings.HasPrefix(string(name), "/host:") || strings.HasPrefix(string(name), "/device:"))
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func read(ctx context.Context, src *format.Source, _ format.Options) (*components.Module, error) {
+	b, err := src.ReadAll(maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	name := path.Base(src.Name)
+	for _, suffix := range []string{".gz", ".zst", ".pb", ".xplane"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	s := &space{ctx: ctx, base: b}
+	if err := s.fields(b, func(num protowire.Number, v []byte, _ uint64) error {
+		if num == 1 {
+			return s.plane(v)
+		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("%s: %w", src.Name, err)
+	}
+	m, err := kineto.FromSlices(name, "xplane", s.threads, s.slices)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", src.Name, err)
+	}
+	if s.metadata > 0 {
+		m.Note("hlo-proto", "HLO modules that the profile holds beside its events: not read", s.metadata)
+	}
+	return m, nil
+}
+
+// space collects the slices of all planes.
+type space struct {
+	ctx      context.Context
+	base     []byte
+	threads  []kineto.Thread
+	slices   []kineto.Slice
+	metadata int
+}
+
+// fields calls f for every field of a message: the bytes of length-delimited
+// ones, the number of others.
+func (s *space) fields(b []byte, f func(num protowire.Number, v []byte, x uint64) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return s.broken(b)
+		}
+		var v []byte
+		var x uint64
+		k := -1
+		switch typ {
+		case protowire.VarintType:
+			x, k = protowire.ConsumeVarint(b[n:])
+		case protowire.BytesType:
+			v, k = protowire.ConsumeBytes(b[n:])
+		case protowire.Fixed64Type:
+			x, k = protowire.ConsumeFixed64(b[n:])
+		case protowire.Fixed32Type:
+			var y uint32
+			y, k = protowire.ConsumeFixed32(b[n:])
+			x = uint64(y)
+		}
+		if k < 0 {
+			return s.broken(b)
+		}
+		if err := f(num, v, x); err != nil {
+			return err
+		}
+		b = b[n+k:]
+	}
+	return nil
+}
+
+var errWire = errors.New("no protobuf of an XLA profile: the file is damaged or cut short")
+
+// broken names the byte at which the rest of a message is no protobuf: rest is
+// a part of the input.
+func (s *space) broken(rest []byte) error {
+	return fmt.Errorf("byte %d: %w", cap(s.base)-cap(rest), errWire)
+}
+
+// kind is the metadata of the events of one name.
+type kind struct{ name, op string }
+
+// plane takes a plane: first its tables of names, then its lines.
+func (s *space) plane(b []byte) error {
+	var id uint64
+	var name string
+	stats, kinds := map[uint64]string{}, map[uint64]kind{}
+	var lines, events [][]byte
+	err := s.fields(b, func(num protowire.Number, v []byte, x uint64) error {
+		switch num {
+		case 1:
+			id = x
+		case 2:
+			name = text(v)
+		case 3:
+			lines = append(lines, v)
+		case 4:
+			events = append(events, v)
+		case 5:
+			return s.entry(v, func(key uint64, v []byte) error {
+				return s.fields(v, func(num protowire.Number, v []byte, _ uint64) error {
+					if num == 2 {
+						stats[key] = text(v)
+					}
+					return nil
+				})
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if name == "/host:metadata" {
+		s.metadata += len(events)
+		return nil
+	}
+	for _, e := range events {
+		if err := s.entry(e, func(key uint64, v []byte) error {
+			var k kind
+			var long string
+			err := s.fields(v, func(num protowire.Number, v []byte, _ uint64) error {
+				switch num {
+				case 2:
+					long = text(v)
+				case 4:
+					k.name = text(v)
+				case 5:
+					if stat, value, _ := s.stat(v, stats); stat == "hlo_op" {
+						k.op = value
+					}
+				}
+				return nil
+			})
+			if k.name == "" {
+				k.name = long
+			}
+			kinds[key] = k
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	process := strconv.FormatUint(id, 10) + " " + name
+	for _, l := range lines {
+		if err := s.line(l, process, name, stats, kinds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry takes an entry of a map from numbers to messages.
+func (s *space) entry(b []byte, f func(key uint64, v []byte) error) error {
+	var key uint64
+	var value []byte
+	if err := s.fields(b, func(num protowire.Number, v []byte, x uint64) error {
+		switch num {
+		case 1:
+			key = x
+		case 2:
+			value = v
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return f(key, value)
+}
+
+// stat reads a statistic: its name, its text and its number.
+func (s *space) stat(b []byte, stats map[uint64]string) (name, value string, number uint64) {
+	_ = s.fields(b, func(num protowire.Number, v []byte, x uint64) error { // a bad one says nothing
+		switch num {
+		case 1:
+			name = stats[x]
+		case 3, 4:
+			number = x
+		case 5:
+			value = text(v)
+		case 7:
+			value = stats[x]
+		}
+		return nil
+	})
+	return name, value, number
+}
+
+// line takes the events of a line. Times are the line's start and an offset in
+// ps.
+func (s *space) line(b []byte, process, plane string, stats map[uint64]string, kinds map[uint64]kind) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	var id, at uint64
+	var name, display string
+	var events [][]byte
+	if err := s.fields(b, func(num protowire.Number, v []byte, x uint64) error {
+		switch num {
+		case 1:
+			id = x
+		case 2:
+			name = text(v)
+		case 3:
+			at = x
+		case 4:
+			events = append(events, v)
+		case 11:
+			display = text(v)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	if display != "" {
+		name = display
+	}
+	thread := len(s.threads)
+	s.threads = append(s.threads, kineto.Thread{Process: process, ProcessName: process, ID: strconv.FormatUint(id, 10), Name: name})
+	stream := strings.HasPrefix(plane, "/device:") && strings.HasPrefix(name, "Stream #")
+	for _, e := range events {
+		x := kineto.Slice{Thread: thread}
+		var offset, dur uint64
+		if err := s.fields(e, func(num protowire.Number, v []byte, n uint64) error {
+			switch num {
+			case 1:
+				k := kinds[n]
+				x.Name, x.Op = k.name, k.op
+			case 2:
+				offset = n
+			case 3:
+				dur = n
+			case 4:
+				switch stat, value, number := s.stat(v, stats); stat {
+				case "hlo_op":
+					x.Op = value
+				case "correlation_id":
+					x.Correlation = number
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		// Ends are rounded, not durations, so that neighbours do not overlap.
+		start := int64(at) + int64(offset/1000)
+		x.Start, x.Dur = start, int64(at)+int64((offset+dur)/1000)-start
+		switch {
+		case stream:
+			x.Kind = kineto.DeviceSlice
+		case x.Correlation != 0 && plane == "/host:CPU":
+			x.Kind = kineto.CallSlice
+		}
+		s.slices = append(s.slices, x)
+	}
+	return nil
+}
+
+// text makes valid UTF-8 of a string of the file.
+func text(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }
