@@ -10,6 +10,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	calibrate "perfsim/systems/fit"
@@ -18,7 +19,7 @@ import (
 func newCalibrateCommand() *cobra.Command {
 	var in inputFlags
 	var o calibrateFlags
-	var scale string
+	var scale, ops string
 	c := &cobra.Command{
 		Use:   "calibrate [flags] PROFILE…",
 		Short: "Fit a machine's constants to measured profiles and tell how well they predict",
@@ -32,17 +33,25 @@ For traces of the compiler's simulator (perf_sim) it fits the documented
 model's costs instead: mult and base per opcode and element size, from
 durations and elements per partition.
 
+With --ops it fits a roofline (overhead, bytes and multiply-adds a ns of a core)
+to each class of operators of a Tensix operator table (ops_perf_results*.csv) and
+predicts each shape from the others.
+
 With --scale-from it takes no profile: it writes the description of --machine
 with the calibrated constants of another, scaled by documented clocks and rates.`,
 		Example: `  perfsim calibrate *.profile.json.gz
   perfsim calibrate -o mine.yaml --machine trn2 run1.json run2.json
   perfsim calibrate --report accuracy.md *.profile.json.gz
+  perfsim calibrate --ops ops_perf_results.csv
   perfsim calibrate --scale-from trn2 --machine trn3 -o trn3.yaml`,
 		Args: func(c *cobra.Command, args []string) error {
 			if scale != "" && len(args) > 0 {
 				return fmt.Errorf("--scale-from takes no profiles")
 			}
-			if scale == "" && len(args) == 0 {
+			if ops != "" && (scale != "" || len(args) > 0) {
+				return fmt.Errorf("--ops takes no profiles and no --scale-from")
+			}
+			if scale == "" && ops == "" && len(args) == 0 {
 				return fmt.Errorf("no profile is named")
 			}
 			return nil
@@ -50,6 +59,9 @@ with the calibrated constants of another, scaled by documented clocks and rates.
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := in.check(); err != nil {
 				return err
+			}
+			if ops != "" {
+				return calibrateOps(c, ops, o.asJSON)
 			}
 			if scale != "" {
 				return scaleMachine(c, scale, in.settings.Machine, o.out)
@@ -94,9 +106,46 @@ with the calibrated constants of another, scaled by documented clocks and rates.
 	fl.StringVarP(&o.out, "output", "o", "", "write the machine description with the fitted constants to this file")
 	fl.StringVar(&o.report, "report", "", "write the accuracy report (Markdown: cross-validation, baselines, DMA, sensitivity, constants) to this file")
 	fl.StringVar(&scale, "scale-from", "", "scale the calibrated constants of this machine to --machine instead of fitting")
+	fl.StringVar(&ops, "ops", "", "fit rooflines to the operators of this table (ops_perf_results*.csv) instead")
 	fl.BoolVar(&o.cross, "cross-validate", true, "predict each profile with constants fitted to the others")
 	fl.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// calibrateOps fits rooflines to a table of operators.
+func calibrateOps(c *cobra.Command, path string, asJSON bool) error {
+	t, err := profilelog.ReadOpsFile(path)
+	if err != nil {
+		return err
+	}
+	list, err := calibrate.FromOps(c.Context(), t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if asJSON {
+		return writeJSON(c.OutOrStdout(), struct {
+			Classes []calibrate.OpRoofline `json:"classes"`
+		}{list})
+	}
+	tw := newTable(c.OutOrStdout())
+	fmt.Fprintln(tw, "CLASS\tROWS\tSHAPES\tOVERHEAD\tBYTES/NS\tMACS/NS\tHELD OUT\tWORST\tVENDOR'S IDEAL\t")
+	percent := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf("%.1f %%", *v)
+	}
+	rate := func(v float64) string {
+		if v == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.3g", v)
+	}
+	for _, r := range list {
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Class, r.Rows, r.Shapes, nanos(uint64(r.Overhead+0.5)), rate(r.Bytes), rate(r.MACs),
+			percent(r.HeldOut), percent(r.Worst), percent(r.Ideal))
+	}
+	return tw.Flush()
 }
 
 type calibrateFlags struct {
