@@ -1,14 +1,17 @@
 // Package countertrack makes the counters of a timeline: how busy every engine
 // is, how much of the on-chip memories is in use, and how many bytes the DMA
-// moves, over time.
+// moves, over time. No counter exceeds what the machine has; docs/figures.md
+// defines them.
 package countertrack
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/machine"
 )
 
 // Samples is into how many equal pieces the time is cut. More would tell no
@@ -22,6 +25,7 @@ func Add(ctx context.Context, t *components.Timeline, p int) error {
 		return nil
 	}
 	c := &counters{t: t, p: p, end: end, width: max(1, (end+Samples-1)/Samples)}
+	c.byLane, c.names = denseCores(t.World.Module)
 	c.n = int((end + c.width - 1) / c.width)
 	c.utilization()
 	if err := ctx.Err(); err != nil {
@@ -42,6 +46,9 @@ type counters struct {
 	end   uint64
 	width uint64 // of a sample, ns
 	n     int    // samples
+
+	byLane []int    // core of a lane, numbered densely
+	names  []uint16 // the input's numbers of the cores
 }
 
 // add appends a series of one value a sample, values that repeat left out.
@@ -107,39 +114,126 @@ func (c *counters) utilization() {
 // differ in the last bits.
 func round(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 
-// transfers is the bytes per ns that DMA instructions move, each spread over
-// its duration.
+// denseCores numbers the cores that have lanes, in the order of the lanes: the
+// numbers of an input may be any. names has the input's number of each.
+func denseCores(m *components.Module) (byLane []int, names []uint16) {
+	number := map[uint16]int{}
+	for _, core := range m.Lanes.Core.Slice() {
+		n, ok := number[core]
+		if !ok {
+			n = len(number)
+			number[core] = n
+			names = append(names, core)
+		}
+		byLane = append(byLane, n)
+	}
+	return byLane, names
+}
+
+// core returns the dense number of the core of an instruction's lane.
+func (c *counters) core(i components.InstrID) int {
+	return c.byLane[c.t.World.Module.Instr.Lane.At(int(i))]
+}
+
+// cores returns how many cores the lanes have.
+func (c *counters) cores() int { return len(c.names) }
+
+// memory returns the sizes and rates of the machine, zeros where none was
+// simulated.
+func (c *counters) memory() machine.Memory {
+	if c.t.World.Machine == nil {
+		return machine.Memory{}
+	}
+	return c.t.World.Machine.Memory
+}
+
+// of names a counter of one core: the first has no prefix, as its lanes have.
+func (c *counters) of(core int, name string) string {
+	if c.names[core] == 0 {
+		return name
+	}
+	return fmt.Sprintf("nc%d.%s", c.names[core], name)
+}
+
+// transfers is the bytes per ns that DMA instructions move, by core. The bytes
+// of a transfer are spread over the time in which its data moves: the end of
+// its duration, as long as it keeps its lane, because the beginning is the
+// preparation of descriptors, which overlaps with the transfer before. A
+// simulated core moves no more than the device memory of the machine does:
+// what the rules of a model move faster is drawn later.
 func (c *counters) transfers() {
 	m := c.t.World.Module
 	if m.Instr.DMABytes.Len() == 0 {
 		return
 	}
-	read, write := make([]float64, c.n), make([]float64, c.n)
+	measured := c.t.Processes[c.p].Measured
+	cores := c.cores()
+	read, write := make([][]float64, cores), make([][]float64, cores)
 	c.t.Each(func(i components.InstrID) {
 		b := m.Instr.DMABytes.At(int(i))
 		if b == 0 || !c.t.Has(c.p, i) {
 			return
 		}
 		s, e := c.t.Span(c.p, i)
-		if w := c.t.Why; w != nil && w.Visible.Len() > 0 && !c.t.Processes[c.p].Measured && c.t.Processes[c.p].Run == w.Run {
+		switch w := c.t.Why; {
+		case measured:
+		case w != nil && w.Visible.Len() > 0 && c.t.Processes[c.p].Run == w.Run:
 			at, _ := c.t.World.Events.Span(m, i, w.Run)
-			e = s + max(e-s, w.Visible.At(int(i))-at)
+			e = s + max(e-s, w.Visible.At(int(i))-min(at, w.Visible.At(int(i))))
+		default:
+			if keeps := uint64(m.Instr.Issue.Get(int(i))); keeps > 0 {
+				s = max(s, e-min(e, keeps))
+			}
 		}
-		f := m.Instr.Flags.At(int(i))
+		f, core := m.Instr.Flags.At(int(i)), c.core(i)
+		if read[core] == nil {
+			read[core], write[core] = make([]float64, c.n), make([]float64, c.n)
+		}
 		if f&components.FlagSrcDRAM != 0 {
-			c.spread(read, s, e, float64(b))
+			c.spread(read[core], s, e, float64(b))
 		}
 		if f&components.FlagDstDRAM != 0 {
-			c.spread(write, s, e, float64(b))
+			c.spread(write[core], s, e, float64(b))
 		}
 	})
-	c.add("device memory read", "B/ns", func(k int) float64 { return round(read[k] / float64(c.width)) })
-	c.add("device memory written", "B/ns", func(k int) float64 { return round(write[k] / float64(c.width)) })
+	for k := range cores {
+		if read[k] == nil {
+			continue
+		}
+		if rate := c.memory().HBMRate; !measured && rate > 0 {
+			level(read[k], write[k], rate*float64(c.width))
+		}
+		c.add(c.of(k, "device memory read"), "B/ns", func(n int) float64 { return round(read[k][n] / float64(c.width)) })
+		c.add(c.of(k, "device memory written"), "B/ns", func(n int) float64 { return round(write[k][n] / float64(c.width)) })
+	}
+}
+
+// level moves what is read and written in a sample beyond most bytes to the
+// next, and what is left at the end to earlier ones that have room.
+func level(read, write []float64, most float64) {
+	step := func(k int, r, w float64) (float64, float64) {
+		r, w = r+read[k], w+write[k]
+		keep := 1.0
+		if r+w > most {
+			keep = most / (r + w)
+		}
+		read[k], write[k] = r*keep, w*keep
+		return r - read[k], w - write[k]
+	}
+	var r, w float64
+	for k := range read {
+		r, w = step(k, r, w)
+	}
+	for k := len(read) - 1; k >= 0 && r+w > 0; k-- {
+		r, w = step(k, r, w)
+	}
 }
 
 // live counts how many of a fixed number of cells hold something that is
 // still needed: from the start of a write to the end of the last access
-// before the next write.
+// before the next write. The lives of a cell do not overlap, and a sample
+// counts the cells that are live at the moment it begins, so that there are
+// never more than cells.
 type live struct {
 	c     *counters
 	birth []uint64 // plus one; 0 for a cell that was never written
@@ -163,14 +257,21 @@ func (l *live) access(cell int, write bool, start, end uint64) {
 	l.last[cell] = max(l.last[cell], end)
 }
 
-// close counts a cell's life in every sample that it touches.
+// close counts a cell's life in every sample that begins in it.
 func (l *live) close(cell int) {
 	if l.birth[cell] == 0 {
 		return
 	}
-	from, to := l.birth[cell]-1, max(l.last[cell], l.birth[cell])
-	l.diff[min(int(from/l.c.width), l.c.n)]++
-	l.diff[min(int((to-1)/l.c.width)+1, l.c.n)]--
+	from, to := l.sample(l.birth[cell]-1), l.sample(l.last[cell])
+	if from < to {
+		l.diff[from]++
+		l.diff[to]--
+	}
+}
+
+// sample returns the first sample that begins at t or later.
+func (l *live) sample(t uint64) int {
+	return int(min((t+l.c.width-1)/l.c.width, uint64(l.c.n)))
 }
 
 // counts returns the live cells by sample.
@@ -211,37 +312,44 @@ func (c *counters) ordered() []components.InstrID {
 
 const banks = 8
 
-// psum counts the PSUM banks in use, over all cores.
+// psum counts the PSUM banks in use, by core.
 func (c *counters) psum() {
 	m := c.t.World.Module
-	coreOf, cores := denseCores(m)
-	l := c.newLive(cores * banks)
-	any := false
+	lives := make([]*live, c.cores())
 	for _, i := range c.ordered() {
 		mask := m.Instr.Banks.At(int(i))
 		if mask == 0 {
 			continue
 		}
-		any = true
+		l := lives[c.core(i)]
+		if l == nil {
+			l = c.newLive(banks)
+			lives[c.core(i)] = l
+		}
 		s, e := c.t.Span(c.p, i)
-		core := coreOf[m.Instr.Lane.At(int(i))]
 		for b := range banks {
 			switch {
 			case mask>>(banks+b)&1 != 0:
-				l.access(core*banks+b, mask>>b&1 == 0 && !accumulates(m, i), s, e)
+				l.access(b, mask>>b&1 == 0 && !accumulates(m, i), s, e)
 			case mask>>b&1 != 0:
-				l.access(core*banks+b, false, s, e)
+				l.access(b, false, s, e)
 			}
 		}
 	}
-	if !any {
-		return
-	}
-	counts := l.counts()
-	c.add("PSUM banks in use", "banks", func(k int) float64 { return float64(counts[k]) })
+	c.occupied(lives, "PSUM banks in use", "banks", 1)
 }
 
-// accumulates tells whether a matmul adds to what its bank holds.
+// occupied adds a counter of the live cells of every core that has some.
+func (c *counters) occupied(lives []*live, name, unit string, scale int) {
+	for core, l := range lives {
+		if l != nil {
+			counts := l.counts()
+			c.add(c.of(core, name), unit, func(k int) float64 { return float64(counts[k] * scale) })
+		}
+	}
+}
+
+// accumulates reports whether a matmul adds to what its bank holds.
 func accumulates(m *components.Module, i components.InstrID) bool {
 	return m.Instr.Engine.At(int(i)) == components.PE && m.Instr.Flags.At(int(i))&components.FlagAccStart == 0
 }
@@ -250,63 +358,91 @@ func accumulates(m *components.Module, i components.InstrID) bool {
 // instruction touches counts in whole cells.
 const granule = 64
 
-// maxGranules bounds what addresses out of any memory could ask for, maxCells
-// what many cores could: the SBUF of 256 cores of trn3 has a million cells.
-const (
-	maxGranules = 1 << 16
-	maxCells    = 1 << 20
-)
+// maxGranules bounds the cells where the machine does not tell its size.
+const maxGranules = 1 << 16
 
-// denseCores numbers the cores that have lanes, in the order of the lanes: the
-// numbers of an input may be any.
-func denseCores(m *components.Module) (byLane []int, cores int) {
-	number := map[uint16]int{}
-	for _, core := range m.Lanes.Core.Slice() {
-		n, ok := number[core]
-		if !ok {
-			n = len(number)
-			number[core] = n
-		}
-		byLane = append(byLane, n)
-	}
-	return byLane, len(number)
-}
+// maxCells bounds what many cores could ask for: the SBUF of 256 cores of trn3
+// has a million cells.
+const maxCells = 1 << 20
 
-// sbuf counts the bytes per partition of SBUF in use, over all cores.
+// sbuf counts the bytes per partition of SBUF in use, by core. Addresses beyond
+// the machine's SBUF are no part of it.
 func (c *counters) sbuf() {
 	m := c.t.World.Module
 	if m.Operands.Len() == 0 {
 		return
 	}
-	coreOf, cores := denseCores(m)
-	top := uint64(0)
+	top, beyond := uint64(0), 0
+	size := uint64(maxGranules * granule)
+	if n := c.memory().SBUFBytes; n > 0 {
+		size = min(size, uint64(n))
+	}
 	for r := range m.Operands.Len() {
 		if m.Operands.Memory.At(r) == components.MemSBUF && m.Operands.NumDims.At(r) > 0 {
 			_, hi := m.Operands.At(r).Span()
-			top = max(top, hi)
+			if hi > size {
+				beyond++
+			}
+			top = max(top, min(hi, size))
 		}
 	}
-	cells := int(min((top+granule-1)/granule, maxGranules))
-	if cells == 0 || cores*cells > maxCells {
+	cells := int((top + granule - 1) / granule)
+	if beyond > 0 && c.p == 0 {
+		m.Note("beyond-sbuf", fmt.Sprintf("access patterns reach beyond the %d bytes per partition of SBUF on %s; the counter of SBUF leaves those out", size, c.t.World.Machine.Name), beyond)
+	}
+	if cells == 0 || c.cores()*cells > maxCells {
 		return
 	}
-	l := c.newLive(cores * cells)
+	lives := make([]*live, c.cores())
 	for _, i := range c.ordered() {
 		lo, hi := m.Operands.Range(i)
 		s, e := c.t.Span(c.p, i)
-		core := coreOf[m.Instr.Lane.At(int(i))]
 		for _, write := range []bool{false, true} { // an instruction reads before it writes
 			for r := lo; r < hi; r++ {
 				if m.Operands.Memory.At(r) != components.MemSBUF || m.Operands.NumDims.At(r) == 0 || (m.Operands.Role.At(r) == components.RoleOut) != write {
 					continue
 				}
+				l := lives[c.core(i)]
+				if l == nil {
+					l = c.newLive(cells)
+					lives[c.core(i)] = l
+				}
 				from, to := m.Operands.At(r).Span()
 				for g := from / granule; g < (to+granule-1)/granule && int(g) < cells; g++ {
-					l.access(core*cells+int(g), write, s, e)
+					l.access(int(g), write, s, e)
 				}
 			}
 		}
 	}
-	counts := l.counts()
-	c.add("SBUF in use", "bytes per partition", func(k int) float64 { return float64(counts[k] * granule) })
+	c.occupied(lives, "SBUF in use", "bytes per partition", granule)
+}
+
+// Check returns an error that names the first value of a timeline's counters
+// that is beyond what the machine has: the bytes of SBUF and the banks of PSUM
+// of a core, and in simulated processes the bytes a ns of its device memory.
+func Check(t *components.Timeline) error {
+	if t.World.Machine == nil {
+		return nil
+	}
+	mem := t.World.Machine.Memory
+	const slip = 1e-3 // of rounding
+	for _, s := range t.Series {
+		most := math.Inf(1)
+		switch {
+		case s.Unit == "%":
+			most = 100
+		case s.Unit == "banks":
+			most = float64(mem.PSUMBanks)
+		case s.Unit == "bytes per partition" && mem.SBUFBytes > 0:
+			most = float64(mem.SBUFBytes)
+		case s.Unit == "B/ns" && mem.HBMRate > 0 && !t.Processes[s.Process].Measured:
+			most = mem.HBMRate
+		}
+		for k, v := range s.Value {
+			if v < 0 || v > most+slip {
+				return fmt.Errorf("%s of %s is %v %s at %d ns; the machine has %v", s.Name, t.Processes[s.Process].Name, v, s.Unit, s.Time[k], most)
+			}
+		}
+	}
+	return nil
 }

@@ -91,3 +91,36 @@ func TestCounters(t *testing.T) {
 		t.Errorf("%d counters", len(tl.Series))
 	}
 }
+
+// What cannot fit into a sample is drawn in the next, reads and writes in
+// proportion; what is left at the end where there was room before.
+func TestLevel(t *testing.T) {
+	read, write := []float64{0, 30, 0, 0}, []float64{0, 10, 0, 20}
+	level(read, write, 20)
+	for k, want := range [][2]float64{{0, 0}, {15, 5}, {15, 5}, {0, 20}} {
+		if read[k] != want[0] || write[k] != want[1] {
+			t.Errorf("sample %d: read %v, written %v, want %v", k, read[k], write[k], want)
+		}
+	}
+	read, write = []float64{0, 0, 30}, make([]float64, 3)
+	level(read, write, 20)
+	if read[0] != 0 || read[1] != 10 || read[2] != 20 {
+		t.Errorf("read %v, want what is left at the end before it", read)
+	}
+}
+
+// A bank that is written and read a hundred times within one sample is one
+// bank.
+func TestManyLivesInOneSample(t *testing.T) {
+	c := &counters{width: 1000, n: 4}
+	l := c.newLive(2)
+	for k := range uint64(300) {
+		l.access(0, true, 10*k, 10*k+8)
+	}
+	l.access(1, true, 0, 1500)
+	for k, got := range l.counts() {
+		if want := []int{2, 2, 1, 0}[k]; got != want {
+			t.Errorf("sample %d: %d banks live, want %d", k, got, want)
+		}
+	}
+}
