@@ -23,6 +23,11 @@ type World struct {
 	// it and the model tells by itself; else nil.
 	Why [2]*Attribution
 
+	// Transfers are when the data of DMA transfers moves in run A, by row. Models
+	// that time a transfer apart from what triggers it fill it; else it is nil
+	// and the event of a transfer is the transfer.
+	Transfers []Transfer
+
 	// Indexes over the rows, built by the index system: engine and opcode to
 	// instructions, edge class to edges.
 	ByLane, ByOpcode, ByClass *ecs.Index
@@ -90,4 +95,11 @@ func (w *World) BlockLatency(b BlockResult, r Run) uint64 {
 		return b.LatencyTrips[r]
 	}
 	return b.Latency[r]
+}
+
+// Transfer is the data of one DMA transfer on its way, from the first byte to
+// its completion, in ns from the start of its block.
+type Transfer struct {
+	Row        InstrID
+	Begin, End uint64
 }

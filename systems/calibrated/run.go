@@ -105,6 +105,10 @@ func Run(ctx context.Context, w *components.World) error {
 			})
 		}
 	}
+	w.Transfers = nil
+	if p.syncs { // else the event of a transfer lasts until its data is there
+		w.Transfers = p.inFlight(out[components.RunA])
+	}
 	p.notes(spreads, freed)
 	w.Range = p.latencyRange(w, top, spreads)
 	if from := w.Machine.Calibrated.Scaled; from != "" {
@@ -112,6 +116,18 @@ func Run(ctx context.Context, w *components.World) error {
 	}
 	p.noteUsual(w.Machine.Name)
 	return nil
+}
+
+// inFlight lists the transfers of a run.
+func (p *program) inFlight(out rows) []components.Transfer {
+	var list []components.Transfer
+	for i, k := range p.kind {
+		if k.transfers() {
+			begin := whole(out.begin[i])
+			list = append(list, components.Transfer{Row: components.InstrID(i), Begin: begin, End: max(begin, whole(out.arrive[i]))})
+		}
+	}
+	return list
 }
 
 // noteUsual tells which opcodes of the data paths have no cost of their own.

@@ -118,12 +118,13 @@ type rows struct {
 	start  []float64
 	dur    []float32
 	arrive []float64
+	begin  []float64 // of transfers: when the data starts to move
 	done   []bool
 }
 
 func newRows(p *program) rows {
 	n := len(p.kind)
-	r := rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n)}
+	r := rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n), begin: make([]float64, n)}
 	if !p.syncs {
 		r.done = make([]bool, n)
 	}
@@ -624,6 +625,7 @@ func (s *sim) transfer(g int, i uint32, t float64, x transfer) (begin, complete 
 	if s.opt.Complete != nil && !math.IsNaN(s.opt.Complete[i]) {
 		complete = s.opt.Complete[i]
 	}
+	s.begin[i] = begin
 	return begin, complete
 }
 

@@ -3,8 +3,6 @@
 package summary
 
 import (
-	"cmp"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,11 +15,26 @@ import (
 type Engine struct {
 	Name         string  `json:"name"`
 	Instructions int     `json:"instructions"`
-	BusyNS       uint64  `json:"busy_ns"`     // time in which at least one instruction is on the lane, run A
-	Utilization  float64 `json:"utilization"` // of the latency
+	// BusyNS is the union of the time in which the lane executes instructions in
+	// run A. Waiting for a semaphore is not part of it, as in the profiler's
+	// active times. A DMA lane is busy while a transfer is in flight.
+	BusyNS      uint64  `json:"busy_ns"`
+	Utilization float64 `json:"utilization"` // busy time / latency
 	// MeasuredBusyNS is the same of the measured times, where the input has
 	// them.
 	MeasuredBusyNS *uint64 `json:"measured_busy_ns"`
+
+	lane uint16
+}
+
+// Active is one kind of engine over the cores of a measured profile, as the
+// profiler's summary has it: the union over the lanes of the engine.
+type Active struct {
+	Engine     string `json:"engine"`
+	MeasuredNS uint64 `json:"measured_busy_ns"` // of the measured times
+	// ProfilerNS is the profiler's own figure (*_engine_active_time,
+	// dma_active_time).
+	ProfilerNS *uint64 `json:"profiler_active_ns"`
 }
 
 // Block is one block's result.
@@ -57,6 +70,7 @@ type Summary struct {
 	AntiCost uint64   `json:"antidep_cost_ns"`
 	Measured *uint64  `json:"measured_ns"`
 	Engines  []Engine `json:"engines"`
+	Active   []Active `json:"measured_active,omitempty"` // of measured profiles
 	Blocks   []Block  `json:"blocks"`
 }
 
@@ -114,24 +128,26 @@ func (s *Summary) engines(w *components.World) {
 	lanes := m.Lanes.Len()
 	busy := make([]uint64, lanes)
 	count := make([]int, lanes)
+	waits := m.WaitOpcodes()
 	for _, b := range m.TopBlocks() {
 		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
 		until := make([]uint64, lanes)
 		sum := make([]uint64, lanes)
 		here := make([]int, lanes)
 		inner := b + 1
-		busyOf(w, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, until, sum, here)
+		busyOf(w, waits, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, until, sum, here)
 		for l := range sum {
 			count[l] += here[l]
 			busy[l] = ecs.AddSat(busy[l], ecs.MulSat(sum[l], runs))
 		}
 	}
+	transfersBusy(w, busy)
 	measured := measuredBusy(m)
 	for l := range lanes {
-		if count[l] == 0 && busy[l] == 0 {
+		if count[l] == 0 && busy[l] == 0 && (measured == nil || measured[l] == 0) {
 			continue
 		}
-		e := Engine{Name: m.LaneName(uint16(l)), Instructions: count[l], BusyNS: busy[l]}
+		e := Engine{Name: m.LaneName(uint16(l)), Instructions: count[l], BusyNS: busy[l], lane: uint16(l)}
 		if s.LatencyA > 0 {
 			e.Utilization = float64(busy[l]) / float64(s.LatencyA)
 		}
@@ -140,20 +156,30 @@ func (s *Summary) engines(w *components.World) {
 		}
 		s.Engines = append(s.Engines, e)
 	}
+	s.Active = active(m)
+}
+
+// Busy returns the busy time of run A by lane, in ns.
+func (s *Summary) Busy(lanes int) []uint64 {
+	busy := make([]uint64, lanes)
+	for _, e := range s.Engines {
+		busy[e.lane] = e.BusyNS
+	}
+	return busy
 }
 
 // busyOf is addBusy for rows first to end with the loops among them. Where a
 // body is placed as often as it runs (its events are those of its last
 // iteration) the lane is as busy in each of the others. next is the block row
 // that the next loop's first body has.
-func busyOf(w *components.World, first, end uint32, next *int, until, sum []uint64, count []int) {
+func busyOf(w *components.World, waits []bool, first, end uint32, next *int, until, sum []uint64, count []int) {
 	t := &w.Module.Blocks
 	for i := first; i < end; {
 		stop := end
 		if *next < t.Len() && t.Parent.At(*next) > i && t.Parent.At(*next) <= end {
 			stop = t.Parent.At(*next) - 1
 		}
-		addBusy(w, int(i), int(stop), until, sum, count)
+		addBusy(w, waits, int(i), int(stop), until, sum, count)
 		i = stop
 		if stop == end {
 			return
@@ -162,7 +188,7 @@ func busyOf(w *components.World, first, end uint32, next *int, until, sum []uint
 			b := *next
 			*next++
 			rest := enter(w.Blocks[b].Repeat, until, sum, count)
-			busyOf(w, t.First.At(b), t.End.At(b), next, until, sum, count)
+			busyOf(w, waits, t.First.At(b), t.End.At(b), next, until, sum, count)
 			rest.add(until, sum)
 			i = t.End.At(b)
 		}
@@ -216,7 +242,7 @@ func (o *others) add(until, sum []uint64) {
 
 // addBusy adds what rows lo to hi keep each lane busy in run A to sum; until
 // is where the lane's busy time so far ends.
-func addBusy(w *components.World, lo, hi int, until, sum []uint64, count []int) {
+func addBusy(w *components.World, waits []bool, lo, hi int, until, sum []uint64, count []int) {
 	in := &w.Module.Instr
 	lane, flags := in.Lane.View(lo, hi), in.Flags.View(lo, hi)
 	arrive, latency := w.Events.Arrive.View(lo, hi), in.Latency.View(lo, hi)
@@ -227,6 +253,10 @@ func addBusy(w *components.World, lo, hi int, until, sum []uint64, count []int) 
 	flags, arrive, latency = flags[:len(lane)], arrive[:len(lane)], latency[:len(lane)]
 	for i, l := range lane {
 		if flags[i]&components.FlagLoop != 0 {
+			continue
+		}
+		if flags[i]&components.FlagSequencer != 0 && waits[w.Module.Instr.Opcode.At(lo+i)] {
+			count[l]++
 			continue
 		}
 		dur := uint64(latency[i])
@@ -268,57 +298,6 @@ func engineCounts(rows []components.Engine) (n [components.NumEngines]uint64) {
 		n[e] = part[0][e] + part[1][e] + part[2][e] + part[3][e]
 	}
 	return n
-}
-
-// measuredBusy is the union of the measured intervals of every lane, or nil
-// where there are none.
-func measuredBusy(m *components.Module) []uint64 {
-	if !m.HasMeasurement() {
-		return nil
-	}
-	start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
-	out, ok := unionInOrder(m.Instr.Lane.Slice(), start, dur, m.Lanes.Len())
-	if ok {
-		return out
-	}
-	rows := make([][]uint32, m.Lanes.Len())
-	for i, l := range m.Instr.Lane.Slice() {
-		rows[l] = append(rows[l], uint32(i))
-	}
-	for l, r := range rows {
-		slices.SortFunc(r, func(a, b uint32) int { return cmp.Compare(start[a], start[b]) })
-		var until uint64
-		for _, i := range r {
-			lo, hi := max(start[i], until), start[i]+uint64(dur[i])
-			if hi > lo {
-				out[l] += hi - lo
-				until = hi
-			}
-		}
-	}
-	return out
-}
-
-// unionInOrder is the union of intervals by lane where those of each lane come
-// in the order of their starts; ok is false, and the result all zero, where
-// they do not.
-func unionInOrder(lane []uint16, start []uint64, dur []uint32, lanes int) (out []uint64, ok bool) {
-	out = make([]uint64, lanes)
-	last, until := make([]uint64, lanes), make([]uint64, lanes)
-	for i, l := range lane {
-		at := start[i]
-		if at < last[l] {
-			clear(out)
-			return out, false
-		}
-		last[l] = at
-		lo, hi := max(at, until[l]), at+uint64(dur[i])
-		if hi > lo {
-			out[l] += hi - lo
-			until[l] = hi
-		}
-	}
-	return out, true
 }
 
 // Count enters the documented instruction counts of a module by engine type,

@@ -1,0 +1,159 @@
+package summary
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"perfsim/components"
+	"perfsim/ecs"
+)
+
+// interval is a stretch of time in ns.
+type interval struct{ from, to uint64 }
+
+// union returns the length of the union of intervals, which it sorts.
+func union(list []interval) uint64 {
+	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
+	var sum, until uint64
+	for _, x := range list {
+		if from := max(x.from, until); x.to > from {
+			sum += x.to - from
+			until = x.to
+		}
+	}
+	return sum
+}
+
+// dmaLane returns the lane of the DMA engines of the core of a lane.
+func dmaLane(lane uint16) uint16 {
+	return lane/components.LanesPerCore*components.LanesPerCore + components.LaneDMA
+}
+
+// transfersBusy sets the busy time of DMA lanes where the model times the
+// transfers apart from the instructions that trigger them.
+func transfersBusy(w *components.World, busy []uint64) {
+	if w.Transfers == nil {
+		return
+	}
+	m := w.Module
+	for l := range busy {
+		if m.Lanes.Engine.At(l) == components.DMA {
+			busy[l] = 0
+		}
+	}
+	next := 0
+	for _, b := range m.TopBlocks() {
+		byLane := map[uint16][]interval{}
+		for ; next < len(w.Transfers) && uint32(w.Transfers[next].Row) < m.Blocks.End.At(b); next++ {
+			t := w.Transfers[next]
+			l := dmaLane(m.Instr.Lane.At(int(t.Row)))
+			byLane[l] = append(byLane[l], interval{t.Begin, t.End})
+		}
+		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
+		for l, list := range byLane {
+			busy[l] = ecs.AddSat(busy[l], ecs.MulSat(union(list), runs))
+		}
+	}
+}
+
+// measuredBusy is the union of the measured intervals of every lane, waits for
+// semaphores left out, or nil where there are none. A DMA lane of a profile
+// that lists the packets is busy while one is in flight; a profile lists those
+// of the first core that has DMA.
+func measuredBusy(m *components.Module) []uint64 {
+	if !m.HasMeasurement() {
+		return nil
+	}
+	if m.Packets.Start.Len() == 0 {
+		if out, ok := unionInOrder(m); ok {
+			return out
+		}
+	}
+	rows := make([][]interval, m.Lanes.Len())
+	each(m, func(i int, x interval) { l := m.Instr.Lane.At(i); rows[l] = append(rows[l], x) })
+	if m.Packets.Start.Len() > 0 && len(rows) > int(components.LaneDMA) {
+		rows[components.LaneDMA] = packets(m)
+	}
+	out := make([]uint64, len(rows))
+	for l, r := range rows {
+		out[l] = union(r)
+	}
+	return out
+}
+
+// unionInOrder is the union of the measured intervals by lane where those of
+// each lane come in the order of their starts; ok is false where they do not.
+func unionInOrder(m *components.Module) (out []uint64, ok bool) {
+	waits := m.WaitOpcodes()
+	lanes := m.Lanes.Len()
+	start, dur, op := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice(), m.Instr.Opcode.Slice()
+	out = make([]uint64, lanes)
+	last, until := make([]uint64, lanes), make([]uint64, lanes)
+	for i, l := range m.Instr.Lane.Slice() {
+		if waits[op[i]] {
+			continue
+		}
+		at := start[i]
+		if at < last[l] {
+			return nil, false
+		}
+		last[l] = at
+		lo, hi := max(at, until[l]), at+uint64(dur[i])
+		if hi > lo {
+			out[l] += hi - lo
+			until[l] = hi
+		}
+	}
+	return out, true
+}
+
+// each calls f with the measured intervals of all rows that are no waits.
+func each(m *components.Module, f func(i int, x interval)) {
+	waits := m.WaitOpcodes()
+	start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
+	for i, op := range m.Instr.Opcode.Slice() {
+		if !waits[op] {
+			f(i, interval{start[i], start[i] + uint64(dur[i])})
+		}
+	}
+}
+
+func packets(m *components.Module) []interval {
+	list := make([]interval, m.Packets.Start.Len())
+	for k := range list {
+		at := m.Packets.Start.At(k)
+		list[k] = interval{at, at + uint64(m.Packets.Dur.At(k))}
+	}
+	return list
+}
+
+// profilerEngines are the engines under the names that the Neuron profiler's
+// summary gives their active times.
+var profilerEngines = []struct {
+	engine components.Engine
+	figure string
+}{{components.PE, "tensor_engine_active_time"}, {components.DVE, "vector_engine_active_time"}, {components.Activation, "scalar_engine_active_time"},
+	{components.Pool, "gpsimd_engine_active_time"}, {components.SP, "sync_engine_active_time"}, {components.DMA, "dma_active_time"}}
+
+// active lists the engines of a measured profile; nil for other inputs.
+func active(m *components.Module) []Active {
+	if m.Format != "neuronprofile" || !m.HasMeasurement() {
+		return nil
+	}
+	var of [components.NumEngines][]interval
+	each(m, func(i int, x interval) { e := m.Instr.Engine.At(i); of[e] = append(of[e], x) })
+	if m.Packets.Start.Len() > 0 {
+		of[components.DMA] = packets(m)
+	}
+	var out []Active
+	for _, p := range profilerEngines {
+		a := Active{Engine: p.engine.String(), MeasuredNS: union(of[p.engine])}
+		if v, err := strconv.ParseFloat(m.Attribute("summary."+p.figure), 64); err == nil && v >= 0 && v < 1e9 {
+			ns := uint64(v*1e9 + 0.5)
+			a.ProfilerNS = &ns
+		}
+		out = append(out, a)
+	}
+	return out
+}
