@@ -45,8 +45,12 @@ type Timeline struct {
 	Why      *Attribution
 	Slack    []uint64
 	Critical ecs.Bits
-	Series   []Series
-	Metrics  []Metric
+	// Executions and Own are of process 0: how often every row executes, and
+	// what it adds to the busy time of its lane, in ns. They may be absent.
+	Executions *Executions
+	Own        []uint32
+	Series     []Series
+	Metrics    []Metric
 }
 
 // NewTimeline lays out the top-level blocks of a placed world: all, or the one

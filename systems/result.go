@@ -81,6 +81,7 @@ func (r *Result) Explain(ctx context.Context, o explain.Options) (*explain.Analy
 	if err != nil {
 		return nil, err
 	}
+	o.Busy = r.World.Summary.Busy(w.Module.Lanes.Len())
 	return explain.Analyse(ctx, w, Engine(), o)
 }
 
@@ -102,6 +103,7 @@ func (r *Result) Timeline(ctx context.Context, o tracklayout.Options) (*componen
 	if err != nil {
 		return nil, err
 	}
+	o.Busy = r.World.Summary.Busy(w.Module.Lanes.Len())
 	return tracklayout.Make(ctx, w, o)
 }
 

@@ -87,15 +87,16 @@ func (c *counters) spread(sum []float64, from, to uint64, amount float64) {
 	}
 }
 
-// utilization is the share of every sample in which a lane has work. What a
-// sequencer does by itself is no work.
+// utilization is the share of every sample in which a lane is busy: executes an
+// instruction that is no wait for a semaphore.
 func (c *counters) utilization() {
 	m := c.t.World.Module
+	waits := m.WaitOpcodes()
 	for l, rows := range c.t.Lanes(c.p) {
 		sum := make([]float64, c.n)
 		var until uint64
 		for _, i := range rows {
-			if m.Instr.Flags.At(int(i))&components.FlagSequencer != 0 {
+			if waits[m.Instr.Opcode.At(int(i))] {
 				continue
 			}
 			s, e := c.t.Span(c.p, i)

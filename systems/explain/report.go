@@ -52,7 +52,7 @@ type Engine struct {
 	Lane         uint16  `json:"lane"`
 	Name         string  `json:"name"`
 	Instructions uint64  `json:"instructions"`
-	BusyNS       uint64  `json:"busy_ns"` // issue, stretch and finish
+	BusyNS       uint64  `json:"busy_ns"` // as run has it; of a block or window issue, stretch and finish
 	IssueNS      uint64  `json:"issue_ns"`
 	StretchNS    uint64  `json:"stretch_ns"`
 	FinishNS     uint64  `json:"finish_ns"`
@@ -176,6 +176,8 @@ type Options struct {
 	// Buffers is how many buffers get an exact cost; 0 stands for Top, and
 	// negative leaves anti-dependencies per buffer out.
 	Buffers int
+	// Busy is the busy time of run A by lane in ns, for reports on the whole.
+	Busy []uint64
 	// Progress is told the steps done.
 	Progress func(done, total int64)
 }
@@ -237,6 +239,13 @@ func (x *Analysis) Report(ctx context.Context) (*Report, error) {
 	r.classes(path)
 	r.path(m, path, x.opt.Top)
 	r.engines(m, lanes, path, x.opt.Top)
+	if x.opt.Busy != nil && x.count.Window == nil && x.count.Block < 0 {
+		for k := range r.Engines {
+			e := &r.Engines[k]
+			e.BusyNS = x.opt.Busy[e.Lane]
+			e.Busy = share(e.BusyNS, lanes.Span)
+		}
+	}
 	x.tell(3)
 	if err := x.causes(ctx, r, path); err != nil {
 		return nil, err

@@ -84,6 +84,10 @@ func fields() []field {
 		{name: "dur", doc: "how long until its result is there, ns", number: func(q *engine, i uint32) (float64, bool) {
 			return float64(q.w.Events.Duration(q.m, components.InstrID(i), components.RunA)), q.placed(i)
 		}},
+		{name: "busy", doc: "what it adds to the busy time of its lane, ns", number: func(q *engine, i uint32) (float64, bool) { return float64(q.busy()[i]), q.placed(i) }},
+		{name: "executions", doc: "how often it executes: runs of its function times trips around it", number: func(q *engine, i uint32) (float64, bool) {
+			return float64(q.executions().At(components.InstrID(i))), true
+		}},
 		{name: "issue", doc: "how long it keeps its engine, ns", number: func(q *engine, i uint32) (float64, bool) { return float64(q.m.Instr.Issue.At(int(i))), true }},
 		{name: "slack", doc: "how much it could slip, ns", needs: needWhy | needSlack, number: func(q *engine, i uint32) (float64, bool) { return float64(q.slack[i]), q.placed(i) }},
 		{name: "delay", doc: "start behind what held it, ns", needs: needWhy, number: func(q *engine, i uint32) (float64, bool) { return float64(q.why.Gap.Get(int(i))), q.placed(i) }},

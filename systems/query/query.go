@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
+	"perfsim/systems/summary"
 )
 
 // Domain is what a query is about.
@@ -167,6 +169,8 @@ type engine struct {
 	row      int // consumer of the edge asked last
 	inner    []uint32
 	buf      []byte
+	times    *components.Executions
+	own      []uint32 // what a row adds to the busy time of its lane, ns
 }
 
 // Result is the answer to a query.
@@ -528,13 +532,16 @@ func (e *engine) named(n int, v string, partial bool, name func(k int) string) [
 
 // Row is one row of an answer.
 type Row struct {
-	ID     uint32 `json:"id"` // row of the instruction, or id of the edge
-	Name   string `json:"name"`
-	Lane   string `json:"lane"`
-	Opcode string `json:"opcode"`
-	Source string `json:"source,omitempty"`
-	Start  uint64 `json:"start_ns"`
-	End    uint64 `json:"end_ns"`
+	ID uint32 `json:"id"` // row of the instruction, or id of the edge
+	// Executions is how often the instruction, or the consumer of the edge,
+	// executes: the runs of its function times the trips around it.
+	Executions uint64 `json:"executions"`
+	Name       string `json:"name"`
+	Lane       string `json:"lane"`
+	Opcode     string `json:"opcode"`
+	Source     string `json:"source,omitempty"`
+	Start      uint64 `json:"start_ns"`
+	End        uint64 `json:"end_ns"`
 	// Of instructions, where the query had them worked out.
 	Cause string  `json:"cause,omitempty"`
 	Slack *uint64 `json:"slack_ns,omitempty"`
@@ -575,7 +582,7 @@ func (e *engine) describe(d Domain, id uint32) Row {
 		i = e.consumer(id)
 	}
 	m := e.m
-	r := Row{ID: id, Name: m.InstrName(components.InstrID(i)), Lane: m.LaneName(m.Instr.Lane.At(int(i))), Opcode: m.OpcodeName(m.Instr.Opcode.At(int(i))), Source: where(m, i)}
+	r := Row{ID: id, Executions: e.executions().At(components.InstrID(i)), Name: m.InstrName(components.InstrID(i)), Lane: m.LaneName(m.Instr.Lane.At(int(i))), Opcode: m.OpcodeName(m.Instr.Opcode.At(int(i))), Source: where(m, i)}
 	if e.placed(i) {
 		r.Start, r.End = e.w.Events.Span(m, components.InstrID(i), components.RunA)
 	}
@@ -603,9 +610,13 @@ func (e *engine) describe(d Domain, id uint32) Row {
 // Group is the rows of an answer that share a value.
 type Group struct {
 	Value string `json:"value"`
-	Count int    `json:"count"`
-	// NS is the duration of the instructions together; of edges it is the gap
-	// of those that are honoured.
+	Count int    `json:"count"` // rows
+	// Executions is how often the rows execute together: the runs of their
+	// functions times the trips around them.
+	Executions uint64 `json:"executions"`
+	// NS is the busy time of the instructions, each as often as it executes: a
+	// lane's groups add up to its busy time. Of edges it is the gap of those
+	// that are honoured, as often as the consumer executes.
 	NS uint64 `json:"ns"`
 }
 
@@ -638,10 +649,16 @@ func (r *Result) GroupBy(name string) ([]Group, error) {
 				groups[v] = g
 			}
 			g.Count++
+			consumer := id
 			if r.Domain == Edges {
-				g.NS += uint64(max(0, r.e.gap(id)))
+				consumer = r.e.consumer(id)
+			}
+			times := r.e.executions().At(components.InstrID(consumer))
+			g.Executions = addSat(g.Executions, times)
+			if r.Domain == Edges {
+				g.NS = addSat(g.NS, mulSat(times, uint64(max(0, r.e.gap(id)))))
 			} else if r.e.placed(id) {
-				g.NS += r.e.w.Events.Duration(r.e.m, components.InstrID(id), components.RunA)
+				g.NS = addSat(g.NS, mulSat(times, uint64(r.e.busy()[id])))
 			}
 		}
 	}
@@ -653,6 +670,36 @@ func (r *Result) GroupBy(name string) ([]Group, error) {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
 	})
 	return out, nil
+}
+
+// executions returns how often the rows execute.
+func (e *engine) executions() *components.Executions {
+	if e.times == nil {
+		e.times = components.NewExecutions(e.m, e.w.Config.Loops)
+	}
+	return e.times
+}
+
+// busy returns what every row adds to the busy time of its lane.
+func (e *engine) busy() []uint32 {
+	if e.own == nil {
+		e.own = summary.Own(e.w)
+	}
+	return e.own
+}
+
+func addSat(a, b uint64) uint64 {
+	if a+b < a {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+func mulSat(a, b uint64) uint64 {
+	if a != 0 && b > math.MaxUint64/a {
+		return math.MaxUint64
+	}
+	return a * b
 }
 
 // valueOf returns a field's value as text.

@@ -13,8 +13,8 @@ import (
 
 // Engine is one lane's share of a simulation.
 type Engine struct {
-	Name         string  `json:"name"`
-	Instructions int     `json:"instructions"`
+	Name         string `json:"name"`
+	Instructions int    `json:"instructions"`
 	// BusyNS is the union of the time in which the lane executes instructions in
 	// run A. Waiting for a semaphore is not part of it, as in the profiler's
 	// active times. A DMA lane is busy while a transfer is in flight.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/systems/summary"
 )
 
 // profilerEngines are the engines under the names that the Neuron profiler's
@@ -16,42 +17,44 @@ var profilerEngines = []struct {
 
 // metrics are the figures of the whole: ours, and those of the profiler's
 // summary that are the same quantity, under its names and in its units
-// (seconds; fields that end in _percent hold shares from 0 to 1). Figures of
-// the profiler's are of the first process; the measured process, where there
-// is one, adds its own with "measured_" in front.
-func metrics(t *components.Timeline) []components.Metric {
+// (seconds; fields that end in _percent hold shares from 0 to 1). Every row
+// counts as often as it executes. Figures of the profiler's are of the first
+// process; the measured process, where there is one, adds its own with
+// "measured_" in front.
+func metrics(t *components.Timeline, busy []uint64) []components.Metric {
 	w := t.World
+	if busy == nil {
+		s := summary.Make(w)
+		busy = s.Busy(w.Module.Lanes.Len())
+	}
 	out := []components.Metric{
 		{Name: "instructions", Value: float64(w.Module.Instr.Len())},
 		{Name: "edges", Value: float64(w.Module.Edges.Preds.Len())},
 		{Name: "latency_ns", Value: float64(w.Latency(components.RunA)), Unit: "ns"},
 		{Name: "latency_no_antideps_ns", Value: float64(w.Latency(components.RunB)), Unit: "ns"},
 	}
+	for l, ns := range busy {
+		if ns > 0 {
+			out = append(out, components.Metric{Name: "busy_ns." + w.Module.LaneName(uint16(l)), Value: float64(ns), Unit: "ns"})
+		}
+	}
 	for p, proc := range t.Processes {
 		switch {
 		case p == 0:
-			out = append(out, Profiler(t, p, "")...)
+			out = append(out, profiler(t, p, "", busy)...)
 		case proc.Measured:
-			out = append(out, Profiler(t, p, "measured_")...)
+			out = append(out, profiler(t, p, "measured_", nil)...)
 		}
 	}
 	return out
 }
 
-// Profiler returns the figures of process p under the profiler's names, with
-// a prefix.
-func Profiler(t *components.Timeline, p int, prefix string) []components.Metric {
+// profiler returns the figures of process p under the profiler's names, with a
+// prefix. busy has the busy time of the lanes of a predicted process.
+func profiler(t *components.Timeline, p int, prefix string, busy []uint64) []components.Metric {
 	m := t.World.Module
 	in := &m.Instr
-	// What waits for a semaphore is not active: the profiler's figures leave
-	// those instructions out.
-	waits := make([]bool, m.NumOpcodes())
-	for op := range waits {
-		switch m.OpcodeName(components.Opcode(op)) {
-		case "EVENT_SEMAPHORE", "EventSemaphore":
-			waits[op] = true
-		}
-	}
+	waits := m.WaitOpcodes()
 	var count [components.NumEngines]float64
 	var spans [components.NumEngines][]interval
 	var matmuls, read, written float64
@@ -63,15 +66,19 @@ func Profiler(t *components.Timeline, p int, prefix string) []components.Metric 
 		e, op := in.Engine.At(int(i)), in.Opcode.At(int(i))
 		start, end := t.Span(p, i)
 		first, last = min(first, start), max(last, end)
-		count[e]++
+		times := 1.0 // a measured row is one execution
+		if busy != nil && t.Executions != nil {
+			times = float64(t.Executions.At(i))
+		}
+		count[e] += times
 		if op.IsMatmul() || m.OpcodeName(op) == "MATMUL" {
-			matmuls++
+			matmuls += times
 		}
 		if !waits[op] {
 			spans[e] = append(spans[e], interval{start, end})
 		}
 		f := in.Flags.At(int(i))
-		b := float64(in.DMABytes.Get(int(i)))
+		b := times * float64(in.DMABytes.Get(int(i)))
 		if f&components.FlagSrcDRAM != 0 {
 			read += b
 		}
@@ -80,6 +87,23 @@ func Profiler(t *components.Timeline, p int, prefix string) []components.Metric 
 		}
 	})
 	total := float64(last - min(first, last))
+	active := func(e components.Engine) float64 { return float64(union(spans[e])) }
+	if busy != nil && len(t.Blocks) == len(m.TopBlocks()) {
+		total = float64(t.World.Latency(components.RunA))
+		active = func(e components.Engine) float64 {
+			lanes, sum := 0, 0.0
+			for l, ns := range busy {
+				if ns > 0 && m.Lanes.Engine.At(l) == e {
+					lanes++
+					sum += float64(ns)
+				}
+			}
+			if lanes > 1 && !repeats(t) {
+				return float64(union(spans[e])) // two cores at a time are one engine's time
+			}
+			return min(sum, total)
+		}
+	}
 	seconds := func(ns float64) float64 { return ns / 1e9 }
 	share := func(ns float64) float64 {
 		if total == 0 {
@@ -89,7 +113,7 @@ func Profiler(t *components.Timeline, p int, prefix string) []components.Metric 
 	}
 	out := []components.Metric{{Name: "total_time", Value: seconds(total), Unit: "s"}}
 	for _, e := range profilerEngines {
-		busy := float64(union(spans[e.engine]))
+		busy := active(e.engine)
 		out = append(out, components.Metric{Name: e.name + "_engine_active_time", Value: seconds(busy), Unit: "s"},
 			components.Metric{Name: e.name + "_engine_active_time_percent", Value: share(busy)},
 			components.Metric{Name: e.name + "_engine_instruction_count", Value: count[e.engine]})
@@ -102,6 +126,19 @@ func Profiler(t *components.Timeline, p int, prefix string) []components.Metric 
 		out[k].Name = prefix + out[k].Name
 	}
 	return out
+}
+
+// repeats reports whether a row of the timeline executes more than once.
+func repeats(t *components.Timeline) bool {
+	for _, b := range t.Blocks {
+		m := t.World.Module
+		for i := m.Blocks.First.At(b); i < m.Blocks.End.At(b); i++ {
+			if t.Executions.At(components.InstrID(i)) != 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 type interval struct{ from, to uint64 }

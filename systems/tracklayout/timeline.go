@@ -12,6 +12,7 @@ import (
 	"perfsim/systems/attribute"
 	"perfsim/systems/countertrack"
 	"perfsim/systems/place"
+	"perfsim/systems/summary"
 )
 
 // Options say what a timeline holds.
@@ -21,6 +22,8 @@ type Options struct {
 	Measured bool // the measured times as a process of their own
 	Why      bool // causes, slack and critical path
 	Counters bool
+	// Busy is the busy time of run A by lane, in ns; nil has it worked out.
+	Busy []uint64
 }
 
 // Names of the processes.
@@ -55,7 +58,8 @@ func Make(ctx context.Context, w *components.World, o Options) (*components.Time
 			}
 		}
 	}
-	t.Metrics = metrics(t)
+	t.Executions, t.Own = components.NewExecutions(w.Module, w.Config.Loops), summary.Own(w)
+	t.Metrics = metrics(t, o.Busy)
 	return t, nil
 }
 

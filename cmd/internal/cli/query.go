@@ -208,18 +208,18 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	}
 	if o.csv {
 		w := csv.NewWriter(out)
-		if err := w.Write([]string{o.by, "count", "ns"}); err != nil {
+		if err := w.Write([]string{o.by, "count", "executions", "ns"}); err != nil {
 			return err
 		}
 		for _, g := range groups {
-			if err := w.Write([]string{g.Value, strconv.Itoa(g.Count), strconv.FormatUint(g.NS, 10)}); err != nil {
+			if err := w.Write([]string{g.Value, strconv.Itoa(g.Count), strconv.FormatUint(g.Executions, 10), strconv.FormatUint(g.NS, 10)}); err != nil {
 				return err
 			}
 		}
 		w.Flush()
 		return w.Error()
 	}
-	what := "TIME"
+	what := "BUSY"
 	if r.Domain == query.Edges {
 		what = "GAPS"
 	}
@@ -228,7 +228,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 		return nil
 	}
 	tw := newTable(out)
-	fmt.Fprintf(tw, "%s\tCOUNT\t%s\t\n", strings.ToUpper(o.by), what)
+	fmt.Fprintf(tw, "%s\tROWS\tEXECUTIONS\t%s\t\n", strings.ToUpper(o.by), what)
 	var times []uint64
 	for k, g := range groups {
 		if k != o.limit {
@@ -247,7 +247,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 		if v == "" {
 			v = "(none)"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t\n", cut(v, 60), comma(uint64(g.Count)), text(g.NS))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", cut(v, 60), comma(uint64(g.Count)), comma(g.Executions), text(g.NS))
 	}
 	return tw.Flush()
 }
@@ -257,9 +257,9 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 func rowsCSV(out io.Writer, r *query.Result, limit int) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	w := csv.NewWriter(buffered)
-	head := []string{"row", "name", "lane", "opcode", "source", "start_ns", "end_ns", "cause", "slack_ns"}
+	head := []string{"row", "name", "lane", "opcode", "source", "start_ns", "end_ns", "cause", "slack_ns", "executions"}
 	if r.Domain == query.Edges {
-		head = []string{"edge", "kind", "from", "from_lane", "from_opcode", "to", "to_lane", "to_opcode", "gap_ns", "binding"}
+		head = []string{"edge", "kind", "from", "from_lane", "from_opcode", "to", "to_lane", "to_opcode", "gap_ns", "binding", "executions"}
 	}
 	if err := w.Write(head); err != nil {
 		return err
@@ -272,13 +272,13 @@ func rowsCSV(out io.Writer, r *query.Result, limit int) error {
 				binding = strconv.FormatBool(*row.Binding)
 			}
 			return w.Write([]string{number(uint64(row.ID)), row.Kind, row.From, row.FromLane, row.FromOpcode, row.Name, row.Lane, row.Opcode,
-				strconv.FormatInt(*row.Gap, 10), binding})
+				strconv.FormatInt(*row.Gap, 10), binding, number(row.Executions)})
 		}
 		slack := ""
 		if row.Slack != nil {
 			slack = number(*row.Slack)
 		}
-		return w.Write([]string{number(uint64(row.ID)), row.Name, row.Lane, row.Opcode, row.Source, number(row.Start), number(row.End), row.Cause, slack})
+		return w.Write([]string{number(uint64(row.ID)), row.Name, row.Lane, row.Opcode, row.Source, number(row.Start), number(row.End), row.Cause, slack, number(row.Executions)})
 	})
 	if err != nil {
 		return err

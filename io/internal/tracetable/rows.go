@@ -1,6 +1,7 @@
 package tracetable
 
 import (
+	"math"
 	"reflect"
 	"strings"
 
@@ -14,6 +15,14 @@ type Table[R any] struct {
 	Each func(f func(*R) error) error
 }
 
+// executions is the weight of an instruction.
+func executions(t *components.Timeline, i components.InstrID) int64 {
+	if t.Executions == nil {
+		return 1
+	}
+	return int64(min(t.Executions.At(i), math.MaxInt64))
+}
+
 // Slices is the table of events.
 func Slices(t *components.Timeline) Table[Slice] {
 	return Table[Slice]{"slice", func(f func(*Slice) error) error {
@@ -22,10 +31,18 @@ func Slices(t *components.Timeline) Table[Slice] {
 		var bytes, held, slack int64
 		tracks := trackIDs(t)
 		texts := newTexts(m)
+		waits := m.WaitOpcodes()
 		return t.Merge(func(e *components.TimelineEvent) error {
 			i := int(e.Instr)
 			in := &m.Instr
-			s = Slice{ID: t.ID(e.Process, e.Instr), TS: int64(e.Start), Dur: int64(e.Dur), EndTS: int64(e.Start + e.Dur), LatencyNS: int64(e.Full),
+			busy := int64(e.Dur)
+			switch {
+			case waits[in.Opcode.At(i)]:
+				busy = 0
+			case e.Process == 0 && t.Own != nil:
+				busy = int64(t.Own[i])
+			}
+			s = Slice{BusyNS: busy, Executions: executions(t, e.Instr), ID: t.ID(e.Process, e.Instr), TS: int64(e.Start), Dur: int64(e.Dur), EndTS: int64(e.Start + e.Dur), LatencyNS: int64(e.Full),
 				IssueNS: int64(in.Issue.Get(i)), TrackID: tracks[e.Process][e.Lane], TID: int32(e.Lane) + 1, PID: int32(e.Process),
 				Engine: texts.lane(e.Lane), Name: m.InstrName(e.Instr), Category: m.Category(e.Instr), Opcode: m.OpcodeName(in.Opcode.At(i)),
 				Core: int32(m.Lanes.Core.At(int(e.Lane))), Row: int64(i), DType: in.DType.At(i).String(), Elements: int64(in.Elems.At(i)),
@@ -208,7 +225,7 @@ func Instructions(t *components.Timeline) Table[Instruction] {
 			r = Instruction{ID: t.ID(0, e.Instr), StartTS: int64(e.Start), EndTS: int64(e.Start + e.Full), DurationNS: int64(e.Full),
 				Engine: profilerEngine[m.Lanes.Engine.At(int(e.Lane))], Track: texts.lane(e.Lane), CoreIdx: int32(m.Lanes.Core.At(int(e.Lane))),
 				Opcode: m.OpcodeName(in.Opcode.At(i)), Operands: m.Symbols.String(in.Text.Get(i)), PC: int64(in.PC.Get(i)), BirName: m.InstrName(e.Instr),
-				RawBirID: int64(in.Ref.Get(i)), HLOName: texts.of(in.HLO.Get(i)), Source: texts.of(in.Source.Get(i)), EvtWaitNS: int64(e.Idle)}
+				RawBirID: int64(in.Ref.Get(i)), HLOName: texts.of(in.HLO.Get(i)), Source: texts.of(in.Source.Get(i)), Executions: executions(t, e.Instr), EvtWaitNS: int64(e.Idle)}
 			if r.Engine == "" {
 				r.Engine = r.Track
 			}

@@ -22,6 +22,8 @@ type Slice struct {
 	EndTS      int64  `parquet:"end_ts" unit:"ns" doc:"ts + dur"`
 	LatencyNS  int64  `parquet:"latency_ns" unit:"ns" doc:"to when its result is there"`
 	IssueNS    int64  `parquet:"issue_ns" unit:"ns" doc:"how long it keeps its lane, as costed"`
+	BusyNS     int64  `parquet:"busy_ns" unit:"ns" doc:"what one execution adds to the busy time of its lane; waits for semaphores add nothing"`
+	Executions int64  `parquet:"executions" doc:"weight: runs of the function times trips of the loops around it; sums over slices multiply by it"`
 	TrackID    int32  `parquet:"track_id" doc:"row of track"`
 	TID        int32  `parquet:"tid" doc:"thread: the lane plus one"`
 	PID        int32  `parquet:"pid" doc:"process: 0 predicted; see track"`
@@ -129,6 +131,7 @@ type Instruction struct {
 	HLOName    string `parquet:"hlo_name,dict"`
 	Source     string `parquet:"nki_source_location,dict"`
 	EvtWaitNS  int64  `parquet:"evt_wait_time_ns" unit:"ns" doc:"how long the lane was idle before"`
+	Executions int64  `parquet:"executions" doc:"weight: runs of the function times trips of the loops around it"`
 }
 
 // Flow is Dependency under the names of the Neuron profiler's Flow table.
