@@ -23,6 +23,10 @@ type World struct {
 	// it and the model tells by itself; else nil.
 	Why [2]*Attribution
 
+	// NoRunB is why there is no run B, "" where there is one. Its events are then
+	// those of run A.
+	NoRunB string
+
 	// Transfers are when the data of DMA transfers moves in run A, by row. Models
 	// that time a transfer apart from what triggers it fill it; else it is nil
 	// and the event of a transfer is the transfer.
@@ -66,6 +70,9 @@ type Config struct {
 	Jobs int
 	// Loops is how often a loop body counts.
 	Loops Loops
+	// OnDependencies has the calibrated model run by dependencies where the input
+	// has semaphores too, so that run B can leave anti-dependencies out.
+	OnDependencies bool
 	// Why asks models that have rules of their own to say what held every
 	// instruction.
 	Why bool
@@ -86,6 +93,32 @@ func (w *World) Latency(r Run) uint64 {
 		total = ecs.AddSat(total, ecs.MulSat(runs, w.BlockLatency(b, r)))
 	}
 	return total
+}
+
+// Replayed reports whether the events are those of the input rather than a
+// simulation on the machine.
+func (w *World) Replayed() bool { return w.Config.Model == Replay }
+
+// LatencyB returns Latency of run B, absent where there is none.
+func (w *World) LatencyB() OptionalNS {
+	if w.NoRunB != "" {
+		return AbsentNS
+	}
+	return OptionalNS(w.Latency(RunB))
+}
+
+// BlockLatencyB returns BlockLatency of run B, absent where there is none.
+func (w *World) BlockLatencyB(b BlockResult) OptionalNS {
+	if w.NoRunB != "" {
+		return AbsentNS
+	}
+	return OptionalNS(w.BlockLatency(b, RunB))
+}
+
+// BySemaphores reports whether the model follows the semaphores of the input:
+// it then does not see single dependencies left out.
+func (w *World) BySemaphores() bool {
+	return w.Config.Model == Calibrated && w.Module.Syncs.Op.Len() > 0 && !w.Config.OnDependencies
 }
 
 // BlockLatency returns the latency of one block with loops counted as

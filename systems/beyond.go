@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"perfsim/components"
-	"perfsim/systems/cost"
 )
 
 // errBeyond is the end of a prediction that no number of 64 bits holds. Sums
@@ -24,7 +23,7 @@ func beyond(w *World) error {
 // about.
 func remarks(w *World) {
 	m := w.Module
-	if w.Config.Model == cost.Calibrated && m.Syncs.Op.Len() > 0 {
-		m.Note("semaphores", "the instructions synchronise by semaphores, which the calibrated model honours in both runs: anti-dependencies are part of those waits and cannot be left out; --model reference leaves them out", 1)
+	if w.NoRunB != "" {
+		m.Note("no-run-b", "no run without anti-dependencies: "+w.NoRunB, 1)
 	}
 }

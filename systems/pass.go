@@ -187,7 +187,8 @@ type Estimate struct {
 	Block    string `json:"block"`
 	Runs     uint64 `json:"function_runs"` // "modular flow runs": call sites times trip counts around them, ours
 	Latency  uint64 `json:"latency_ns"`
-	LatencyB uint64 `json:"latency_no_antideps_ns"`
+	// LatencyB is absent where there is no run B.
+	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
 }
 
 // ModuleLatency is the type under which the store has the predicted time of
@@ -208,7 +209,9 @@ func (w *World) estimate(p Pass) {
 			value := b.Runs * b.Latency
 			w.Log(strconv.FormatUint(b.Latency, 10) + ": Estimated latency (ns), for BasicBlock " + b.Block)
 			w.Log("Time-aware simulation time: " + strconv.FormatUint(value, 10))
-			w.Log(strconv.FormatUint(b.LatencyB, 10) + ": Estimated latency without anti-dependencies (ns), for BasicBlock " + b.Block)
+			if b.LatencyB.Known() {
+				w.Log(strconv.FormatUint(uint64(b.LatencyB), 10) + ": Estimated latency without anti-dependencies (ns), for BasicBlock " + b.Block)
+			}
 		}
 		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*b.Latency), metricstore.Custom)
 	}

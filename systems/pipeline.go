@@ -166,10 +166,15 @@ func perfSim(p Pass, last bool) []System {
 
 // placeModel places with the rules of the configured model.
 func placeModel(ctx context.Context, w *World) error {
-	if w.Config.Model == cost.Calibrated {
-		return calibrated.Run(ctx, &w.World)
+	if w.Config.Model != cost.Calibrated {
+		return place.Run(ctx, &w.World)
 	}
-	return place.Run(ctx, &w.World)
+	if w.BySemaphores() && w.NoRunB == "" {
+		if err := chooseSync(ctx, &w.World); err != nil {
+			return err
+		}
+	}
+	return calibrated.Run(ctx, &w.World)
 }
 
 func metricStore(Pass, bool) []System {

@@ -16,12 +16,15 @@ type SystemTime struct {
 
 // Report is what `run --json` prints.
 type Report struct {
-	Input   string `json:"input"`
-	Module  string `json:"module"`
-	Format  string `json:"format"`
-	Machine string `json:"machine"`
-	Model   string `json:"model"`
-	Loops   string `json:"loops"`
+	Input  string `json:"input"`
+	Module string `json:"module"`
+	Format string `json:"format"`
+	// Kind is "simulated", or "replayed" where the events are those of the input.
+	Kind string `json:"kind"`
+	// Machine is the machine that was simulated, null for a replay.
+	Machine *string `json:"machine"`
+	Model   string  `json:"model"`
+	Loops   string  `json:"loops"`
 	summary.Summary
 	// Lowering says what became of the graph that was read, BeforeAllocation
 	// is the latency with buffers that never end.
@@ -66,12 +69,12 @@ type Artifact struct {
 func (r *Result) Report() *Report {
 	w := r.World
 	m := w.Module
-	out := &Report{Input: r.Input, Module: m.Name, Format: m.Format, Machine: w.Machine.Name, Model: w.Config.Model.String(),
+	out := &Report{Input: r.Input, Module: m.Name, Format: m.Format, Kind: r.Kind(), Machine: r.MachineName(), Model: w.Config.Model.String(),
 		Loops: w.Config.Loops.String(), Summary: w.Summary, Lowering: r.Lowering, BeforeAllocation: w.BeforeAllocation(),
 		Notes: r.Notes(), Estimates: w.Estimates, ReadSeconds: r.ReadTime.Seconds(), Seconds: r.Time.Seconds(), Artifacts: []Artifact{}}
 	out.Kernel = kernelReport(w)
 	out.Rate = float64(out.Instructions) / r.Time.Seconds()
-	if out.Measured != nil && *out.Measured > 0 {
+	if out.Measured != nil && *out.Measured > 0 && !w.Replayed() {
 		e := 100 * (float64(out.LatencyA) - float64(*out.Measured)) / float64(*out.Measured)
 		out.ErrorPercent = &e
 	}
@@ -93,6 +96,24 @@ func (r *Result) Report() *Report {
 		out.Artifacts = append(out.Artifacts, Artifact{a.Path, a.Kind, a.Size})
 	}
 	return out
+}
+
+// Kind returns "simulated", or "replayed" where the events are those of the
+// input.
+func (r *Result) Kind() string {
+	if r.World.Replayed() {
+		return "replayed"
+	}
+	return "simulated"
+}
+
+// MachineName returns the name of the machine that was simulated, nil for a
+// replay.
+func (r *Result) MachineName() *string {
+	if r.World.Replayed() {
+		return nil
+	}
+	return &r.World.Machine.Name
 }
 
 // SystemTimes returns what every system took.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -133,10 +134,11 @@ const (
 	ClassAnti                 // a buffer is still being read
 	ClassSync                 // barriers, ordering, sequencer instructions, the model's delays
 	ClassRuntime              // instructions that the runtime puts around the program
+	ClassHost                 // a thread of the host works; the device waits for it
 	NumClasses
 )
 
-var classNames = [NumClasses]string{"compute", "memory", "communication", "latency", "anti-dependency", "sync", "runtime"}
+var classNames = [NumClasses]string{"compute", "memory", "communication", "latency", "anti-dependency", "sync", "runtime", "host"}
 
 // String returns the name of the class.
 func (c Class) String() string {
@@ -348,6 +350,8 @@ func stepClass(m *components.Module, s Step) Class {
 		return ClassMemory
 	case s.Via == components.CauseBarrier || flags&(components.FlagBarrier|components.FlagSequencer) != 0 || s.Via == components.CauseOrdered:
 		return ClassSync
+	case kind == components.LaneThread && strings.Contains(m.LaneName(uint16(lane)), " host"):
+		return ClassHost // as the reader of traces names the threads of the host
 	}
 	return ClassCompute
 }

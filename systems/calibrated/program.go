@@ -75,6 +75,11 @@ const classData = 0
 
 // newProgram classifies every instruction.
 func newProgram(m *components.Module, mach *machine.Machine, c *Constants) *program {
+	return programOf(m, mach, c, true)
+}
+
+// programOf is newProgram, with the semaphores of the module or without.
+func programOf(m *components.Module, mach *machine.Machine, c *Constants, semaphores bool) *program {
 	p := &program{m: m, c: c, nominal: cost.NewNominal(m, mach), cycle: 100 / float64(mach.Clock.PEArray)}
 	n := m.Instr.Len()
 	p.kind = make([]kind, n)
@@ -110,7 +115,9 @@ func newProgram(m *components.Module, mach *machine.Machine, c *Constants) *prog
 			*slot = 0
 		}
 	}
-	p.readSyncs()
+	if semaphores {
+		p.readSyncs()
+	}
 	return p
 }
 

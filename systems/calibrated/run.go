@@ -23,7 +23,7 @@ func Run(ctx context.Context, w *components.World) error {
 	}
 	m := w.Module
 	w.Placement++
-	p := newProgram(m, w.Machine, c)
+	p := programOf(m, w.Machine, c, !w.Config.OnDependencies)
 	arrive := w.Events.Arrive.Scratch(m.Instr.Len())
 	dur := w.Events.Dur.Scratch(m.Instr.Len())
 	w.Blocks = make([]components.BlockResult, m.Blocks.Len())
@@ -75,6 +75,13 @@ func Run(ctx context.Context, w *components.World) error {
 					}
 					w.Blocks[b].LatencyTrips[run] = whole(last)
 				}
+				first := 0.0
+				if w.Config.Loops != components.Trips || !components.Repeats(m, b) {
+					first = blk.fromFirst(b, out[run])
+				}
+				if run == components.RunA {
+					spreads[n].shift(first)
+				}
 				o := &out[run]
 				flags := m.Instr.Flags.Slice()
 				for i := lo; i < hi; i++ {
@@ -116,6 +123,48 @@ func Run(ctx context.Context, w *components.World) error {
 	}
 	p.noteUsual(w.Machine.Name)
 	return nil
+}
+
+// fromFirst has the times of a placed block count from the start of its first
+// event, because latencies do, and returns where that was, in ns.
+func (k *block) fromFirst(b int, out rows) float64 {
+	s := k.sim
+	m := s.p.m
+	lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
+	first := math.Inf(1)
+	for i := lo; i < hi; i++ {
+		if s.p.kind[i] != kindLoop {
+			first = min(first, out.start[i])
+		}
+	}
+	if !(first > 0) || math.IsInf(first, 1) {
+		return 0
+	}
+	if first = math.Round(first); first == 0 { // whole ns, so that all times are rounded as before
+		return 0
+	}
+	for i := lo; i < hi; i++ {
+		out.start[i] -= first
+		out.arrive[i] -= first
+		out.begin[i] -= first
+		if s.why != nil {
+			s.why.release[i] -= first
+		}
+	}
+	last := whole(s.last - first)
+	for i := lo; i < hi; i++ {
+		if s.p.kind[i] != kindLoop { // as events are rounded
+			last = max(last, uint64(max(0, out.start[i])+0.5)+uint64(out.dur[i]+0.5))
+		}
+	}
+	r := &k.results[b]
+	r.Latency[k.run], r.LatencyTrips[k.run] = last, last
+	return first
+}
+
+// shift takes away the time before the first event.
+func (s *Spread) shift(first float64) {
+	s.Low, s.Used, s.High = s.Low-first, s.Used-first, s.High-first
 }
 
 // inFlight lists the transfers of a run.

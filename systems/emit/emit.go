@@ -109,6 +109,9 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			if f.family == "" {
 				continue
 			}
+			if f.run == components.RunB && w.NoRunB != "" {
+				continue // there is nothing to show
+			}
 			if o.PackageOnly {
 				if !f.graph && f.family == FamilyRunA {
 					o.streams = append(o.streams, streamed{n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b)), b})

@@ -11,6 +11,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
+	"perfsim/systems/cost"
 	"perfsim/systems/index"
 	"perfsim/systems/place"
 	"perfsim/systems/scenario"
@@ -124,20 +125,20 @@ type Buffer struct {
 
 // Block compares the runs of a block.
 type Block struct {
-	Function string `json:"function"`
-	Block    string `json:"block"`
-	Runs     uint64 `json:"runs"`
-	A        uint64 `json:"latency_ns"`
-	B        uint64 `json:"latency_no_antideps_ns"`
-	Bound    string `json:"bound"`
+	Function string                `json:"function"`
+	Block    string                `json:"block"`
+	Runs     uint64                `json:"runs"`
+	A        uint64                `json:"latency_ns"`
+	B        components.OptionalNS `json:"latency_no_antideps_ns"`
+	Bound    string                `json:"bound"`
 }
 
 // Report is everything; a caller prints as much as asked for.
 type Report struct {
-	SpanNS     uint64  `json:"latency_ns"` // of what is looked at: the whole prediction, or a block or window of it
-	NoAntiNS   uint64  `json:"latency_no_antideps_ns"`
-	MeasuredNS *uint64 `json:"measured_ns"`
-	Window     string  `json:"window,omitempty"`
+	SpanNS     uint64                `json:"latency_ns"` // of what is looked at: the whole prediction, or a block or window of it
+	NoAntiNS   components.OptionalNS `json:"latency_no_antideps_ns"`
+	MeasuredNS *uint64               `json:"measured_ns"`
+	Window     string                `json:"window,omitempty"`
 
 	Bound      string    `json:"bound"`
 	BoundShare float64   `json:"bound_share"`
@@ -228,12 +229,12 @@ func (x *Analysis) Report(ctx context.Context) (*Report, error) {
 	}
 	x.tell(2)
 	path := attribute.Report(m, x.Paths)
-	r := &Report{SpanNS: path.Span, NoAntiNS: w.Latency(components.RunB)}
-	if span, ok := m.MeasuredSpan(); ok {
+	r := &Report{SpanNS: path.Span, NoAntiNS: w.LatencyB()}
+	if span, ok := m.MeasuredSpan(); ok && m.Attribute(cost.DocumentedTrace) == "" {
 		r.MeasuredNS = &span
 	}
 	if x.count.Block >= 0 {
-		r.NoAntiNS = w.BlockLatency(w.Blocks[x.count.Block], components.RunB)
+		r.NoAntiNS = w.BlockLatencyB(w.Blocks[x.count.Block])
 		r.MeasuredNS = nil
 	}
 	r.classes(path)
@@ -311,7 +312,7 @@ func (x *Analysis) knows() bool { return x.World.Why[components.RunA] != nil }
 
 // semaphores tells whether the model follows the semaphores of the input: it
 // does not see single dependencies left out.
-func (x *Analysis) semaphores() bool { return x.knows() && x.World.Module.Syncs.Op.Len() > 0 }
+func (x *Analysis) semaphores() bool { return x.World.BySemaphores() }
 
 // blocks lists the top-level blocks where there are several.
 func (r *Report) blocks(x *Analysis) {
@@ -325,6 +326,6 @@ func (r *Report) blocks(x *Analysis) {
 		one := attribute.Report(m, []*attribute.Path{p})
 		c, _ := one.Bound()
 		r.Blocks = append(r.Blocks, Block{Function: m.FunctionName(f), Block: m.BlockName(p.Block), Runs: p.Times,
-			A: x.World.BlockLatency(res, components.RunA), B: x.World.BlockLatency(res, components.RunB), Bound: c.String()})
+			A: x.World.BlockLatency(res, components.RunA), B: x.World.BlockLatencyB(res), Bound: c.String()})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/neuron/metricstore"
+	"perfsim/systems/cost"
 )
 
 // Engine is one lane's share of a simulation.
@@ -45,13 +46,13 @@ type Block struct {
 	TripCount    uint64 `json:"trip_count"`
 	// TripKnown is false where the input does not tell the trip count; one
 	// pass is counted then.
-	TripKnown    bool   `json:"trip_count_known"`
-	Runs         uint64 `json:"function_runs"`
-	Latency      uint64 `json:"latency_ns"`
-	LatencyB     uint64 `json:"latency_no_antideps_ns"`
-	InLoop       bool   `json:"in_loop"`
-	LatencyOnce  uint64 `json:"latency_once_ns"`
-	LatencyOnceB uint64 `json:"latency_once_no_antideps_ns"`
+	TripKnown    bool                  `json:"trip_count_known"`
+	Runs         uint64                `json:"function_runs"`
+	Latency      uint64                `json:"latency_ns"`
+	LatencyB     components.OptionalNS `json:"latency_no_antideps_ns"`
+	InLoop       bool                  `json:"in_loop"`
+	LatencyOnce  uint64                `json:"latency_once_ns"`
+	LatencyOnceB components.OptionalNS `json:"latency_once_no_antideps_ns"`
 }
 
 // Summary is the result of a simulation in figures.
@@ -60,15 +61,20 @@ type Summary struct {
 	Edges        map[string]uint64 `json:"edges"`          // by kind, as the input declared them
 	Placed       map[string]uint64 `json:"edges_honoured"` // by kind, after merging, as the placement honours them
 	LatencyA     uint64            `json:"latency_ns"`
-	LatencyB     uint64            `json:"latency_no_antideps_ns"`
+	// LatencyB and AntiCost are absent where there is no run B, for the reason
+	// NoRunB.
+	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
+	NoRunB   string                `json:"no_run_b,omitempty"`
 	// Range is what the phase of the PE clock leaves open of the latency.
 	Range *components.LatencyRange `json:"latency_range,omitempty"`
 	// Launch is the runtime's time around a kernel launched alone, Device that
 	// and the latency; both are absent where they are not known.
-	Launch   *uint64  `json:"launch_ns"`
-	Device   *uint64  `json:"device_latency_ns"`
-	AntiCost uint64   `json:"antidep_cost_ns"`
-	Measured *uint64  `json:"measured_ns"`
+	Launch   *uint64               `json:"launch_ns"`
+	Device   *uint64               `json:"device_latency_ns"`
+	AntiCost components.OptionalNS `json:"antidep_cost_ns"`
+	Measured *uint64               `json:"measured_ns"`
+	// Recorded is the time of a trace that a simulator wrote.
+	Recorded *uint64  `json:"recorded_ns,omitempty"`
 	Engines  []Engine `json:"engines"`
 	Active   []Active `json:"measured_active,omitempty"` // of measured profiles
 	Blocks   []Block  `json:"blocks"`
@@ -77,7 +83,7 @@ type Summary struct {
 // Make adds up a placed world.
 func Make(w *components.World) Summary {
 	m := w.Module
-	s := Summary{Instructions: m.NumInstructions(), LatencyA: w.Latency(components.RunA), LatencyB: w.Latency(components.RunB),
+	s := Summary{Instructions: m.NumInstructions(), LatencyA: w.Latency(components.RunA), LatencyB: w.LatencyB(),
 		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
 	// Two passes over different columns, side by side where cores are free.
 	var counts [components.NumEdgeKinds]uint64
@@ -98,9 +104,16 @@ func Make(w *components.World) Summary {
 		device := ecs.AddSat(s.LatencyA, launch)
 		s.Launch, s.Device = &launch, &device
 	}
-	s.AntiCost = s.LatencyA - min(s.LatencyA, s.LatencyB)
+	s.NoRunB, s.AntiCost = w.NoRunB, components.AbsentNS
+	if s.LatencyB.Known() {
+		s.AntiCost = components.OptionalNS(s.LatencyA - min(s.LatencyA, uint64(s.LatencyB)))
+	}
 	if span, ok := m.MeasuredSpan(); ok {
-		s.Measured = &span
+		if m.Attribute(cost.DocumentedTrace) != "" {
+			s.Recorded = &span // of a simulator: no measurement
+		} else {
+			s.Measured = &span
+		}
 	}
 	s.blocks(w)
 	return s
@@ -115,10 +128,17 @@ func (s *Summary) blocks(w *components.World) {
 		s.Blocks = append(s.Blocks, Block{
 			Function: m.FunctionName(f), Block: m.BlockName(b), Instructions: int(m.Blocks.End.At(b) - m.Blocks.First.At(b)),
 			TripCount: max(trip, 1), TripKnown: trip > 0, Runs: m.Functions.Runs.At(f), InLoop: m.Blocks.Parent.At(b) != 0,
-			Latency: w.BlockLatency(r, components.RunA), LatencyB: w.BlockLatency(r, components.RunB),
-			LatencyOnce: r.Latency[0], LatencyOnceB: r.Latency[1],
+			Latency: w.BlockLatency(r, components.RunA), LatencyB: w.BlockLatencyB(r),
+			LatencyOnce: r.Latency[0], LatencyOnceB: onceB(w, r),
 		})
 	}
+}
+
+func onceB(w *components.World, r components.BlockResult) components.OptionalNS {
+	if w.NoRunB != "" {
+		return components.AbsentNS
+	}
+	return components.OptionalNS(r.Latency[1])
 }
 
 // engines adds up the time in which each lane has work, run A, block by

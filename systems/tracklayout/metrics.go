@@ -31,7 +31,9 @@ func metrics(t *components.Timeline, busy []uint64) []components.Metric {
 		{Name: "instructions", Value: float64(w.Module.Instr.Len())},
 		{Name: "edges", Value: float64(w.Module.Edges.Preds.Len())},
 		{Name: "latency_ns", Value: float64(w.Latency(components.RunA)), Unit: "ns"},
-		{Name: "latency_no_antideps_ns", Value: float64(w.Latency(components.RunB)), Unit: "ns"},
+	}
+	if b := w.LatencyB(); b.Known() {
+		out = append(out, components.Metric{Name: "latency_no_antideps_ns", Value: float64(b), Unit: "ns"})
 	}
 	for l, ns := range busy {
 		if ns > 0 {

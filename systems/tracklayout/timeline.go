@@ -10,6 +10,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
+	"perfsim/systems/cost"
 	"perfsim/systems/countertrack"
 	"perfsim/systems/place"
 	"perfsim/systems/summary"
@@ -31,11 +32,28 @@ const (
 	Predicted   = "predicted"
 	PredictedB  = "predicted without anti-dependencies"
 	MeasuredRun = "measured"
+	ReplayedRun = "replayed"
+	RecordedRun = "simulated, as recorded"
 )
+
+// MeasuredName names the times that the input brought: those of a simulator's
+// trace are no measurement.
+func MeasuredName(m *components.Module) string {
+	if m.Attribute(cost.DocumentedTrace) != "" {
+		return RecordedRun
+	}
+	return MeasuredRun
+}
 
 // Make makes the timeline of a placed world.
 func Make(ctx context.Context, w *components.World, o Options) (*components.Timeline, error) {
 	list := []components.Process{{Name: Predicted, Run: components.RunA}}
+	if w.Replayed() {
+		list[0].Name = ReplayedRun
+	}
+	if o.RunB && w.NoRunB != "" {
+		return nil, errors.New("no run without anti-dependencies: " + w.NoRunB)
+	}
 	if o.RunB {
 		list = append(list, components.Process{Name: PredictedB, Run: components.RunB})
 	}
@@ -43,7 +61,7 @@ func Make(ctx context.Context, w *components.World, o Options) (*components.Time
 		if !w.Module.HasMeasurement() {
 			return nil, errors.New("the input has no measured times")
 		}
-		list = append(list, components.Process{Name: MeasuredRun, Measured: true})
+		list = append(list, components.Process{Name: MeasuredName(w.Module), Measured: true})
 	}
 	t := components.NewTimeline(w, o.Block, list...)
 	if o.Why {

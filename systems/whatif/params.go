@@ -534,7 +534,7 @@ func find(n *yaml.Node, path string) *yaml.Node {
 // needsEdges refuses changes of dependencies where the model follows the
 // semaphores of the input instead.
 func (p *plan) needsEdges(name string) error {
-	if p.w.Config.Model == cost.Calibrated && p.w.Module.Syncs.Op.Len() > 0 {
+	if p.w.BySemaphores() {
 		return fmt.Errorf("the calibrated model follows the semaphores of this input, which %s does not change; --model reference follows its dependencies", name)
 	}
 	return nil

@@ -131,7 +131,7 @@ func (a *axis) at(v float64) float64 {
 // was no room for.
 func (r *Result) panels(assigned []Assignment, x, lines int) (out []panel, left int) {
 	byTitle := map[string]int{}
-	antis := slices.ContainsFunc(r.Points, func(p Point) bool { return p.NoAntiNS < p.NS })
+	antis := slices.ContainsFunc(r.Points, func(p Point) bool { return p.NoAntiNS.Or(p.NS) < p.NS })
 	for k := range r.Points {
 		p := &r.Points[k]
 		values := valuesOf(assigned, k)
@@ -176,7 +176,7 @@ func (r *Result) panels(assigned []Assignment, x, lines int) (out []panel, left 
 			add(fits, "", fitsColour, true, dot{at, p.NS, text, false})
 		}
 		if lines < 0 && antis {
-			add("without anti-dependencies", "2 3", 1, true, dot{at, p.NoAntiNS, strings.Join(p.Settings, " ") + " without anti-dependencies: " + timeText(p.NoAntiNS), false})
+			add("without anti-dependencies", "2 3", 1, true, dot{at, p.NoAntiNS.Or(p.NS), strings.Join(p.Settings, " ") + " without anti-dependencies: " + timeText(p.NoAntiNS.Or(p.NS)), false})
 		}
 	}
 	for k := range out {

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"perfsim/components"
 	"strings"
 	"testing"
 )
@@ -51,7 +52,7 @@ func points(t *testing.T, ns []uint64, assignments ...string) (*Result, []Assign
 	}
 	r := &Result{Base: Point{NS: 20_000, NoAntiNS: 20_000}}
 	for k, s := range all {
-		p := Point{NS: ns[k], NoAntiNS: ns[k], Change: change(r.Base.NS, ns[k])}
+		p := Point{NS: ns[k], NoAntiNS: components.OptionalNS(ns[k]), Change: change(r.Base.NS, ns[k])}
 		for _, v := range s {
 			p.Settings = append(p.Settings, v.Name+"="+v.Text)
 		}

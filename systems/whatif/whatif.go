@@ -26,11 +26,11 @@ import (
 
 // Point is the prediction with one combination of settings.
 type Point struct {
-	Settings []string `json:"settings"` // NAME=VALUE
-	NS       uint64   `json:"latency_ns"`
-	NoAntiNS uint64   `json:"latency_no_antideps_ns"`
-	Change   float64  `json:"change"` // against the base: -0.1 is 10 % less
-	Bound    string   `json:"bound"`
+	Settings []string              `json:"settings"` // NAME=VALUE
+	NS       uint64                `json:"latency_ns"`
+	NoAntiNS components.OptionalNS `json:"latency_no_antideps_ns"`
+	Change   float64               `json:"change"` // against the base: -0.1 is 10 % less
+	Bound    string                `json:"bound"`
 	// Memory is what the on-chip memories have to hold, where buffers=N was
 	// asked for. Where that is more than there is, TooMuch is set and Fitting
 	// is the prediction with as many copies as fit.
@@ -50,7 +50,7 @@ type Result struct {
 // told how many are done.
 func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
 	r := &Result{Points: make([]Point, len(points))}
-	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.Latency(components.RunB)}
+	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.LatencyB()}
 	rules := place.RulesFor(w)
 	pool, takers := scenario.NewPool(w), attribute.NewTakers(w.Module, rules)
 	bound, err := attribute.Bound(ctx, w, rules, components.RunA, takers)
@@ -146,7 +146,7 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 	if p.runB {
 		run = components.RunB
 	}
-	out.NS, out.NoAntiNS, out.Notes = p.w.Latency(run), p.w.Latency(components.RunB), p.notes
+	out.NS, out.NoAntiNS, out.Notes = p.w.Latency(run), p.w.LatencyB(), p.notes
 	out.Memory, out.TooMuch = p.needs, p.tooMuch
 	if bound {
 		class, err := attribute.Bound(ctx, p.w, rules, run, h.takers)

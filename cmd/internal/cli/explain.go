@@ -90,7 +90,7 @@ latency, to the nanosecond.`,
 			p.close()
 			r.Window = windowText(win)
 			if o.json {
-				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Machine: w.Machine.Name,
+				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Kind: res.Kind(), Machine: res.MachineName(),
 					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions(), Report: r, Notes: res.Notes()})
 			}
 			switch {
@@ -133,13 +133,14 @@ type explainFlags struct {
 }
 
 type explainJSON struct {
-	Input        string `json:"input"`
-	Module       string `json:"module"`
-	Format       string `json:"format"`
-	Machine      string `json:"machine"`
-	Model        string `json:"model"`
-	Loops        string `json:"loops"`
-	Instructions int    `json:"instructions"`
+	Input        string  `json:"input"`
+	Module       string  `json:"module"`
+	Format       string  `json:"format"`
+	Kind         string  `json:"kind"` // simulated or replayed
+	Machine      *string `json:"machine"`
+	Model        string  `json:"model"`
+	Loops        string  `json:"loops"`
+	Instructions int     `json:"instructions"`
 	*explain.Report
 	Notes []components.Note `json:"notes"`
 }

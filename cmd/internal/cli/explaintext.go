@@ -52,16 +52,23 @@ func (t *explainText) head(r *explain.Report) error {
 	w := t.x.World
 	m := w.Module
 	tw := t.table()
-	fmt.Fprintf(tw, "module\t%s (%s), %s, on %s, %s model\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), w.Machine.Name, w.Config.Model)
+	how := fmt.Sprintf("on %s, %s model", w.Machine.Name, w.Config.Model)
+	if w.Replayed() {
+		how = "replayed"
+	}
+	fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), how)
 	line := nanos(r.SpanNS)
 	if r.Window != "" {
 		line += ", from " + r.Window
 	} else {
-		if r.SpanNS > r.NoAntiNS {
-			line += fmt.Sprintf("; without anti-dependencies %s", nanos(r.NoAntiNS))
+		if r.SpanNS > r.NoAntiNS.Or(r.SpanNS) {
+			line += fmt.Sprintf("; without anti-dependencies %s", nanos(uint64(r.NoAntiNS)))
 		}
 		if r.MeasuredNS != nil && *r.MeasuredNS > 0 {
-			line += fmt.Sprintf("; measured %s (prediction %+.1f %%)", nanos(*r.MeasuredNS), 100*(float64(r.SpanNS)/float64(*r.MeasuredNS)-1))
+			line += "; measured " + nanos(*r.MeasuredNS)
+			if !w.Replayed() {
+				line += fmt.Sprintf(" (prediction %+.1f %%)", 100*(float64(r.SpanNS)/float64(*r.MeasuredNS)-1))
+			}
 		}
 	}
 	fmt.Fprintf(tw, "latency\t%s\n", line)
@@ -129,7 +136,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		fmt.Fprintln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
 		times = times[:0]
 		for _, b := range r.Blocks[:min(len(r.Blocks), t.top)] {
-			times = append(times, b.A, b.B)
+			times = append(times, b.A, b.B.Or(0))
 		}
 		text = timeColumn(times...)
 		for k, b := range r.Blocks {
@@ -137,7 +144,7 @@ func (t *explainText) screen(r *explain.Report) error {
 				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(r.Blocks)-k)
 				break
 			}
-			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), text(b.B), b.Bound)
+			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), optionalText(text, b.B), b.Bound)
 		}
 		if err := tw.Flush(); err != nil {
 			return err

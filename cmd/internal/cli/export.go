@@ -241,8 +241,12 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 		})
 		return []exportedFile{one}, err
 	case "chrome":
-		about := [][2]string{{"tool", "perfsim"}, {"tool_version", Version}, {"module", t.World.Module.Name}, {"machine", t.World.Machine.Name},
-			{"model", t.World.Config.Model.String()}, {"clock", "simulated"}}
+		about := [][2]string{{"tool", "perfsim"}, {"tool_version", Version}, {"module", t.World.Module.Name}, {"model", t.World.Config.Model.String()}}
+		if t.World.Replayed() {
+			about = append(about, [2]string{"clock", "replayed"})
+		} else {
+			about = append(about, [2]string{"machine", t.World.Machine.Name}, [2]string{"clock", "simulated"})
+		}
 		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
 			s, err := catapult.WriteObject(ctx, w, t, catapult.ObjectOptions{NoFlows: o.noFlows, About: about, Progress: told})
 			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unshown, s.Counters

@@ -187,7 +187,11 @@ func (r runReport) print(out io.Writer) error {
 	} else {
 		fmt.Fprintf(tw, "module\t%s (%s)\n", r.Module, r.Format)
 	}
-	fmt.Fprintf(tw, "machine\t%s, %s model\n", r.Machine, r.Model)
+	if r.Machine != nil {
+		fmt.Fprintf(tw, "machine\t%s, %s model\n", *r.Machine, r.Model)
+	} else {
+		fmt.Fprintf(tw, "replayed\tthe durations and dependencies of the input; no machine was simulated\n")
+	}
 	if predicted {
 		fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
 		fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
@@ -225,9 +229,17 @@ func (r runReport) print(out io.Writer) error {
 	if r.BeforeAllocation > 0 {
 		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))
 	}
-	fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(r.LatencyB), nanos(r.AntiCost), percent(r.AntiCost, r.LatencyA))
+	if r.LatencyB.Known() {
+		fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(uint64(r.LatencyB)), nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), r.LatencyA))
+	}
 	if r.ErrorPercent != nil {
 		fmt.Fprintf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
+	}
+	if r.Measured != nil && r.Machine == nil {
+		fmt.Fprintf(tw, "measured\t%s\n", nanos(*r.Measured))
+	}
+	if r.Recorded != nil {
+		fmt.Fprintf(tw, "simulated, as recorded\t%s\n", nanos(*r.Recorded))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -260,7 +272,7 @@ func (r runReport) print(out io.Writer) error {
 		var times []uint64
 		for n, b := range r.Blocks {
 			if n < mostBlocks {
-				times = append(times, b.Latency, b.LatencyB)
+				times = append(times, b.Latency, b.LatencyB.Or(0))
 			}
 		}
 		text := timeColumn(times...)
@@ -277,7 +289,7 @@ func (r runReport) print(out io.Writer) error {
 			if !b.TripKnown {
 				trips = "unknown, 1 used"
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), text(b.Latency), text(b.LatencyB))
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), text(b.Latency), optionalText(text, b.LatencyB))
 		}
 		if err := tw.Flush(); err != nil {
 			return err

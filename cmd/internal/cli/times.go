@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+
+	"perfsim/components"
 )
 
 // units are those of durations that people read, the shortest first.
@@ -100,4 +102,12 @@ func rightColumn(text func(uint64) string, ns []uint64) func(uint64) string {
 		s := text(ns)
 		return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s))) + s
 	}
+}
+
+// optionalText writes a time, or nothing where it is absent.
+func optionalText(text func(uint64) string, t components.OptionalNS) string {
+	if !t.Known() {
+		return ""
+	}
+	return text(uint64(t))
 }

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +67,7 @@ same page as one file that needs no server.`,
 	}
 	in.add(c)
 	c.Flags().StringVarP(&report, "output", "o", "", "write the page as one file instead of serving it")
-	c.Flags().StringVar(&block, "block", "", "block to show, by name (function/block or block); default: the one that takes longest")
+	c.Flags().StringVar(&block, "block", "", "block to show, by name (function/block or block); default: the one with most time over all runs of its function")
 	c.Flags().IntVar(&port, "port", 0, "port on the loopback interface; 0 takes a free one")
 	return c
 }
@@ -82,7 +85,7 @@ func chooseBlock(w *components.World, name string) (int, error) {
 			}
 			continue
 		}
-		if l := w.BlockLatency(w.Blocks[b], components.RunA); row < 0 || l > best {
+		if l := weighted(w, b); row < 0 || l > best {
 			best, row = l, b
 		}
 	}
@@ -90,6 +93,34 @@ func chooseBlock(w *components.World, name string) (int, error) {
 		return 0, usagef("no top-level block is called %q", name)
 	}
 	return row, nil
+}
+
+// weighted returns the time of a top-level block in all runs of its function,
+// run A, in ns.
+func weighted(w *components.World, b int) uint64 {
+	l, runs := w.BlockLatency(w.Blocks[b], components.RunA), w.Module.Functions.Runs.At(int(w.Module.Blocks.Function.At(b)))
+	if l != 0 && runs > math.MaxUint64/l {
+		return math.MaxUint64
+	}
+	return l * runs
+}
+
+// blockFacts lists the top-level blocks with their weighted times, the longest
+// first, where there are several.
+func blockFacts(w *components.World) []web.Fact {
+	m := w.Module
+	rows := m.TopBlocks()
+	if len(rows) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(weighted(w, b), weighted(w, a)) })
+	var out []web.Fact
+	for _, b := range rows {
+		f := int(m.Blocks.Function.At(b))
+		out = append(out, web.Fact{Name: m.FunctionName(f) + "/" + m.BlockName(b),
+			Value: fmt.Sprintf("%s in %s (%s)", nanos(weighted(w, b)), countOf(int(m.Functions.Runs.At(f)), "run"), percent(weighted(w, b), w.Latency(components.RunA)))})
+	}
+	return out
 }
 
 // viewer turns one block of a simulated world into what the page shows. Event

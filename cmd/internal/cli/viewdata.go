@@ -12,7 +12,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems"
-	"perfsim/systems/cost"
+	"perfsim/systems/tracklayout"
 )
 
 // The runs a page stacks; the prediction is its first section.
@@ -50,9 +50,9 @@ func (v *viewer) attribute(ctx context.Context, r *systems.Result) error {
 func (v *viewer) dataset() *web.Dataset {
 	m := v.m
 	latency := v.w.Blocks[v.block]
-	d := &web.Dataset{Title: m.Name, Detail: v.detail, Search: v.search, Facts: []web.Fact{
+	d := &web.Dataset{Title: m.Name, Detail: v.detail, Search: v.search, Blocks: blockFacts(v.w), Facts: []web.Fact{
 		{Name: "block", Value: m.FunctionName(int(m.Blocks.Function.At(v.block))) + "/" + m.BlockName(v.block)},
-		{Name: "machine", Value: v.w.Machine.Name + ", " + v.w.Config.Model.String()},
+		{Name: "machine", Value: v.machine()},
 		{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
 		{Name: "latency", Value: nanos(latency.Extent(0))},
 	}}
@@ -64,22 +64,33 @@ func (v *viewer) dataset() *web.Dataset {
 	for c := range components.NumEventCauses {
 		d.Causes = append(d.Causes, c.String())
 	}
-	d.Sections = append(d.Sections, web.Section{Name: "predicted", Span: latency.Extent(0), Rows: v.placed(components.RunA)})
+	name := "predicted"
+	if v.w.Replayed() {
+		name = "replayed"
+	}
+	d.Sections = append(d.Sections, web.Section{Name: name, Span: latency.Extent(0), Rows: v.placed(components.RunA)})
 	v.runs = append(v.runs[:0], sectionA)
-	// Where semaphores synchronise both runs are the same.
-	if !(v.w.Config.Model == cost.Calibrated && m.Syncs.Op.Len() > 0) {
+	if v.w.NoRunB == "" {
 		d.Facts = append(d.Facts, web.Fact{Name: "without anti-dependencies", Value: nanos(latency.Extent(1))})
 		d.Sections = append(d.Sections, web.Section{Name: "without anti-dependencies", Span: latency.Extent(1), Rows: v.placed(components.RunB),
 			Folded: m.HasMeasurement()}) // prediction and measurement are what to compare
 		v.runs = append(v.runs, sectionB)
 	}
-	if m.HasMeasurement() {
+	if m.HasMeasurement() && !v.w.Replayed() { // a replay is its measurement
 		rows, span := v.measured()
-		d.Facts = append(d.Facts, web.Fact{Name: "measured", Value: nanos(span)})
-		d.Sections = append(d.Sections, web.Section{Name: "measured", Span: span, Rows: rows})
+		d.Facts = append(d.Facts, web.Fact{Name: tracklayout.MeasuredName(m), Value: nanos(span)})
+		d.Sections = append(d.Sections, web.Section{Name: tracklayout.MeasuredName(m), Span: span, Rows: rows})
 		v.runs = append(v.runs, sectionMeasured)
 	}
 	return d
+}
+
+// machine says what was simulated.
+func (v *viewer) machine() string {
+	if v.w.Replayed() {
+		return "none: replayed"
+	}
+	return v.w.Machine.Name + ", " + v.w.Config.Model.String()
 }
 
 // placed returns the rows of a run. An event is drawn as long as it keeps its

@@ -22,7 +22,7 @@ func TestViewSections(t *testing.T) {
 		semaphore string
 		want      []string
 	}{
-		{" S[5] (Vector)++@complete", []string{"predicted", "measured"}},
+		{" S[5] (Vector)++@complete", []string{"predicted", "without anti-dependencies", "measured"}},
 		{"", []string{"predicted", "without anti-dependencies", "measured"}},
 	} {
 		dir := t.TempDir()

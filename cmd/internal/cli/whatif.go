@@ -150,19 +150,19 @@ func listParameters(out io.Writer, asJSON bool) error {
 // drawn too.
 func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) error {
 	tw := newTable(out)
-	times := []uint64{r.Base.NS, r.Base.NoAntiNS}
+	times := []uint64{r.Base.NS, r.Base.NoAntiNS.Or(0)}
 	longest := r.Base.NS
 	for _, p := range r.Points {
 		longest = max(longest, p.NS)
-		times = append(times, p.NS, p.NoAntiNS)
+		times = append(times, p.NS, p.NoAntiNS.Or(0))
 		if p.Fitting != nil {
 			longest = max(longest, p.Fitting.NS)
-			times = append(times, p.Fitting.NS, p.Fitting.NoAntiNS)
+			times = append(times, p.Fitting.NS, p.Fitting.NoAntiNS.Or(0))
 		}
 	}
 	text := timeColumn(times...)
 	row := func(name string, p whatif.Point, change, remark string) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, text(p.NoAntiNS), p.Bound, remark)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
 	}
 	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
 	row("as it is", r.Base, "", "")
@@ -235,7 +235,7 @@ func sweepCSV(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) err
 			_, v, _ := strings.Cut(s, "=")
 			row = append(row, v)
 		}
-		row = append(row, strconv.FormatUint(p.NS, 10), strconv.FormatUint(p.NoAntiNS, 10), strconv.FormatFloat(p.Change, 'f', 6, 64), p.Bound)
+		row = append(row, strconv.FormatUint(p.NS, 10), optionalText(func(v uint64) string { return strconv.FormatUint(v, 10) }, p.NoAntiNS), strconv.FormatFloat(p.Change, 'f', 6, 64), p.Bound)
 		if room {
 			f := p
 			if p.Fitting != nil {

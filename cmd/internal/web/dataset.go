@@ -9,6 +9,7 @@ import "sort"
 type Dataset struct {
 	Title    string
 	Facts    []Fact // shown in the head: name and value
+	Blocks   []Fact // all blocks of the input with their times, of which one is shown; may be nil
 	Sections []Section
 	// Kinds are the names of the event kinds (opcodes, zones); an event's
 	// colour follows from its kind.

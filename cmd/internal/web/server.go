@@ -95,6 +95,7 @@ func local(next http.Handler) http.Handler {
 type meta struct {
 	Title  string   `json:"title"`
 	Facts  []Fact   `json:"facts"`
+	Blocks []Fact   `json:"blocks,omitempty"`
 	Kinds  []string `json:"kinds"`
 	Quiet  []bool   `json:"quiet"`
 	Colors []int    `json:"colors"` // rank of each kind, see colors
@@ -135,7 +136,7 @@ type metaRow struct {
 const mapCells = 512
 
 func newMeta(d *Dataset) meta {
-	m := meta{Title: d.Title, Facts: d.Facts, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Occurring: occurring(d), Events: d.events(), Work: work(d)}
+	m := meta{Title: d.Title, Facts: d.Facts, Blocks: d.Blocks, Kinds: d.Kinds, Quiet: d.Quiet, Colors: colors(d), Causes: d.Causes, Occurring: occurring(d), Events: d.events(), Work: work(d)}
 	for _, s := range d.Sections {
 		ms := metaSection{Name: s.Name, Span: s.Span, Folded: s.Folded, Rows: []metaRow{}}
 		for i := range s.Rows {

@@ -5,6 +5,7 @@
 package tracetable
 
 import (
+	"strconv"
 	"strings"
 
 	"perfsim/components"
@@ -164,11 +165,15 @@ var profilerEngine = map[components.Engine]string{components.PE: "Tensor", compo
 // About is what a file says about itself.
 func About(t *components.Timeline, version string) []Metadata {
 	w := t.World
+	clock, mach := "simulated", w.Machine.Name
+	if w.Replayed() {
+		clock, mach = "replayed", ""
+	}
 	var names []string
 	for _, p := range t.Processes {
 		names = append(names, p.Name)
 	}
 	return []Metadata{{"schema_version", SchemaVersion}, {"tool", "perfsim"}, {"tool_version", version}, {"time_unit", "ns"},
-		{"clock", "simulated"}, {"is_simulation", "true"}, {"module", w.Module.Name}, {"format", w.Module.Format}, {"machine", w.Machine.Name},
+		{"clock", clock}, {"is_simulation", strconv.FormatBool(!w.Replayed())}, {"module", w.Module.Name}, {"format", w.Module.Format}, {"machine", mach},
 		{"model", w.Config.Model.String()}, {"loops", w.Config.Loops.String()}, {"processes", strings.Join(names, ", ")}}
 }

@@ -874,6 +874,12 @@ async function start() {
     d.append(text('dt', f.name), text('dd', f.value));
     $('facts').append(d);
   }
+  if (meta.blocks) {
+    const box = document.createElement('details'), list = document.createElement('ol');
+    box.append(text('summary', meta.blocks.length + ' blocks'), list);
+    for (const b of meta.blocks) list.append(text('li', b.name + ': ' + b.value));
+    $('facts').after(box);
+  }
   const used = new Set(meta.occurring.filter(c => c !== 'lane' && c !== 'start')); // those leave no idle time
   for (const [c, col] of Object.entries(CAUSES)) {
     if (!used.has(c)) continue;
