@@ -1,6 +1,10 @@
 package components
 
-import "sort"
+import (
+	"sort"
+
+	"perfsim/ecs"
+)
 
 // Executions is how often every row of a module executes: the runs of its
 // function times the trip counts of the loops around it, where trips count.
@@ -49,7 +53,7 @@ func NewExecutions(m *Module, loops Loops) *Executions {
 		}
 		open = append(open, body{end, now})
 		if loops == Trips {
-			now = mulSat(now, max(t.Trip.At(b), 1))
+			now = ecs.MulSat(now, max(t.Trip.At(b), 1))
 		}
 		set(first, now)
 	}

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -654,11 +653,11 @@ func (r *Result) GroupBy(name string) ([]Group, error) {
 				consumer = r.e.consumer(id)
 			}
 			times := r.e.executions().At(components.InstrID(consumer))
-			g.Executions = addSat(g.Executions, times)
+			g.Executions = ecs.AddSat(g.Executions, times)
 			if r.Domain == Edges {
-				g.NS = addSat(g.NS, mulSat(times, uint64(max(0, r.e.gap(id)))))
+				g.NS = ecs.AddSat(g.NS, ecs.MulSat(times, uint64(max(0, r.e.gap(id)))))
 			} else if r.e.placed(id) {
-				g.NS = addSat(g.NS, mulSat(times, uint64(r.e.busy()[id])))
+				g.NS = ecs.AddSat(g.NS, ecs.MulSat(times, uint64(r.e.busy()[id])))
 			}
 		}
 	}
@@ -686,20 +685,6 @@ func (e *engine) busy() []uint32 {
 		e.own = summary.Own(e.w)
 	}
 	return e.own
-}
-
-func addSat(a, b uint64) uint64 {
-	if a+b < a {
-		return math.MaxUint64
-	}
-	return a + b
-}
-
-func mulSat(a, b uint64) uint64 {
-	if a != 0 && b > math.MaxUint64/a {
-		return math.MaxUint64
-	}
-	return a * b
 }
 
 // valueOf returns a field's value as text.

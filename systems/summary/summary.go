@@ -3,7 +3,6 @@
 package summary
 
 import (
-
 	"golang.org/x/sync/errgroup"
 
 	"perfsim/components"
