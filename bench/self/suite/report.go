@@ -272,9 +272,9 @@ func (r *Results) peerTable(p *printer) {
 			answer = "another end"
 		}
 		rows = append(rows, []string{q.Name, thousands(q.N), number(r.Find("peer/"+q.Name+"/CPU", q.N).Median()),
-			number(r.Find("peer/"+q.Name+": perfsim/CPU", q.N).Median()), number(q.Ratio), answer})
+			number(r.Find("peer/"+q.Name+": perfsim/CPU", q.N).Median()), fmt.Sprintf("%s (%s–%s)", number(q.Ratios[len(q.Ratios)/2]), number(q.Ratios[0]), number(q.Ratios[len(q.Ratios)-1])), answer})
 	}
-	p.table([]string{"simulator", "instructions", "its CPU s", "ours", "ratio", "result"}, rows)
+	p.table([]string{"simulator", "instructions", "its CPU s", "ours", "ratio (range)", "result"}, rows)
 }
 
 // Raw writes every figure as a line that benchstat reads.

@@ -19,6 +19,8 @@ type Options struct {
 	// Budget is how long one part may take; larger sizes are left out when the
 	// sizes before used it up, and the report says so.
 	Budget time.Duration
+	// Peers is where the programs of other simulators lie, "" for PATH only.
+	Peers string
 	// Dir is for temporary files, "" for the system's folder.
 	Dir string
 	// Command starts a process that is perfsim.

@@ -18,7 +18,7 @@ func newBenchSelf() *cobra.Command {
 	var sizes []int
 	var rounds int
 	var budget time.Duration
-	var out, raw, dir string
+	var out, raw, dir, peers string
 	c := &cobra.Command{
 		Use:   "self",
 		Short: "Measure perfsim itself and write BENCHMARKS.md",
@@ -44,7 +44,7 @@ to 35 bytes an instruction of the largest size.`,
 			if err != nil {
 				return err
 			}
-			r, err := suite.Run(c.Context(), suite.Options{Sizes: sizes, Rounds: rounds, Budget: budget, Dir: dir, Command: []string{self},
+			r, err := suite.Run(c.Context(), suite.Options{Sizes: sizes, Rounds: rounds, Budget: budget, Dir: dir, Peers: peers, Command: []string{self},
 				Log: c.ErrOrStderr()})
 			if err != nil {
 				return err
@@ -65,6 +65,7 @@ to 35 bytes an instruction of the largest size.`,
 	fl.DurationVar(&budget, "time", 5*time.Minute, "about how long each of the parts may take; larger sizes are left out when it is over")
 	fl.StringVarP(&out, "output", "o", "BENCHMARKS.md", "the report to write")
 	fl.StringVar(&raw, "raw", "bench/results.txt", "the figures to write, for benchstat")
+	fl.StringVar(&peers, "peers", "", "folder with the programs of other simulators, which bench/self/peers.sh builds; PATH is searched too")
 	fl.StringVar(&dir, "dir", "", "folder for temporary files; default: the system's")
 	return c
 }
