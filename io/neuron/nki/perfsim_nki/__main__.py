@@ -96,7 +96,16 @@ def work(path: str, function: str, o: Any) -> int:
         else:
             kwargs[name] = value
     module = run.load_kernel_file(path, "perfsim_kernel")
-    func = run.find_kernel(module, path, function)
+    func: Any = None
+    try:
+        func = run.find_kernel(module, path, function)
+    except arguments.UsageError:
+        # a function that only the file's own test code makes a kernel of
+        launched = None if function or args or kwargs or o.setup or run.kernel_names(module, path) else run.first_launch(path, "")
+        if launched is None:
+            raise
+        func, grid = launched[0], grid or launched[1]
+        args, kwargs = list(launched[2]), dict(launched[3])
     source = "command line"
     if o.setup:
         a, k = arguments.from_setup(o.setup)

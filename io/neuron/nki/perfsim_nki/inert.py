@@ -30,6 +30,9 @@ class Inert:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if Active.recorder is not None:
             raise KernelError("%s is called in the kernel, and the package is not installed here" % self._path)
+        made = array(self._path, args, kwargs)
+        if made is not None:
+            return made
         if len(args) == 1 and not kwargs and (isinstance(args[0], (types.FunctionType, type)) or hasattr(args[0], "perfsim_kernel")):
             return args[0]  # a decorator
         return Inert(self._path + "()")
@@ -61,6 +64,31 @@ class Inert:
         return self
 
     __ror__ = __or__
+
+
+# functions of frameworks that make tensors: the place of the shape, none for
+# shapes as separate arguments
+MAKERS = {
+    "torch.rand": None, "torch.randn": None, "torch.zeros": None, "torch.ones": None, "torch.empty": None, "torch.full": 0,
+    "torch.randint": 2, "jax.numpy.zeros": 0, "jax.numpy.ones": 0, "jax.numpy.empty": 0, "jax.numpy.full": 0, "jax.random.normal": 1,
+    "jax.random.uniform": 1,
+}
+
+
+def array(path: str, args: Any, kwargs: Any) -> Any:
+    """Return the shape of a tensor that test code makes; None for other calls."""
+    if path not in MAKERS:
+        return None
+    from .fake_numpy import Array
+
+    place = MAKERS[path]
+    shape = kwargs.get("size", kwargs.get("shape"))
+    if shape is None:
+        shape = args if place is None else args[place] if len(args) > place else ()
+    if len(shape) == 1 and isinstance(shape[0], (list, tuple)):
+        shape = shape[0]
+    dtype = kwargs.get("dtype")
+    return Array(shape, str(dtype) if dtype is not None else "float32")
 
 
 class InertModule(types.ModuleType):

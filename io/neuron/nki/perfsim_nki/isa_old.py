@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Dict
 
 from . import isa_new
@@ -283,8 +284,18 @@ def module(name: str) -> Any:
     m = ApiModule(name)
     for table in (FUNCTIONS, ENUMS, ENGINES):
         for k, v in table.items():
-            setattr(m, k, v)
+            setattr(m, k, named(v) if k in FUNCTIONS else v)
     return m
+
+
+def named(func: Any) -> Any:
+    """Take the keyword name, a label that every instruction of the old API may have."""
+
+    @functools.wraps(func)
+    def call(*args: Any, name: Any = None, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return call
 
 
 __all__ = ["module", "FUNCTIONS", "binary", "HBM"]

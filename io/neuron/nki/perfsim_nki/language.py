@@ -52,7 +52,7 @@ class Operation:
         self.arity = arity
         self.func = func
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, name: Any = None, **kwargs: Any) -> Any:
         return self.func(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -218,22 +218,22 @@ def _shape(x: Any) -> Tuple[int, ...]:
 # -- tiles
 
 
-def nl_load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+def nl_load(src: Any, *, mask: Any = None, dtype: Any = None, name: Any = None) -> Tile:
     """Device memory to chip."""
     return load(src, dtype, mask)
 
 
-def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None, name: Any = None) -> Tile:
     """Device memory to chip, turned."""
     return load(src, dtype, mask, transpose=True)
 
 
-def nl_store(dst: Any, value: Any, *, mask: Any = None) -> None:
+def nl_store(dst: Any, value: Any, *, mask: Any = None, name: Any = None) -> None:
     """Chip to device memory."""
     store(dst, value, mask)
 
 
-def nl_copy(src: Any, *, mask: Any = None, dtype: Any = None) -> Any:
+def nl_copy(src: Any, *, mask: Any = None, dtype: Any = None, name: Any = None) -> Any:
     """A copy."""
     return copy(src, dtype, mask)
 
@@ -248,12 +248,12 @@ def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None) -> None:
     store(dst, value, mask, rmw=op_name(op))
 
 
-def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Tile:
+def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None, name: Any = None) -> Tile:
     """x @ y."""
     return high_matmul(x, y, transpose_x, mask)
 
 
-def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+def transpose(x: Any, *, dtype: Any = None, mask: Any = None, name: Any = None) -> Tile:
     """Partitions and elements swapped."""
     return pe_transpose(x, dtype=dtype, mask=mask, engine="PE" if use(x, "x").s.mem == SBUF else ANY)
 
@@ -430,14 +430,14 @@ class _Extreme:
         self.max = -low
 
 
-def sequential_range(*args: Any, **kwargs: Any) -> Any:
+def sequential_range(*args: Any, directives: Any = None, multi_buffer_factor: Any = None, precise_schedule: Any = None, name: Any = None) -> Any:
     """A loop whose iterations depend on one another."""
-    return ranged(*args, **kwargs)
+    return ranged(*args)
 
 
-def affine_range(*args: Any, multi_buffer_factor: Any = None, **kwargs: Any) -> Any:
+def affine_range(*args: Any, directives: Any = None, multi_buffer_factor: Any = None, precise_schedule: Any = None, name: Any = None) -> Any:
     """A loop whose iterations do not depend on one another."""
-    return ranged(*args, **kwargs)
+    return ranged(*args)
 
 
 def static_range(*args: Any) -> Any:

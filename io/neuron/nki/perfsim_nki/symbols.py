@@ -82,6 +82,10 @@ class Sym:
         for loop, k in self.t:
             if not loop.open:
                 raise LoopClosed(loop)
+            if loop.escaped:  # runs iteration by iteration: only this one counts
+                lo += k * loop.cur
+                hi += k * loop.cur
+                continue
             d = k * (loop.trips - 1)
             if d < 0:
                 lo += d
