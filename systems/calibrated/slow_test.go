@@ -283,7 +283,13 @@ func (s *slow) take(i int) {
 		if done := s.soft[g]; len(done) > 0 {
 			e.start = max(e.start, done[len(done)-1]+d.SWInterval)
 		}
-		s.soft[g] = append(s.soft[g], e.start)
+		// Nothing of a transfer by index overlaps with the next one's generation.
+		hold := 0.0
+		if op := s.m.Instr.Opcode.At(i); op == components.OpcodeIndirectLoad || op == components.OpcodeIndirectSave {
+			t, _ := TransferOf(s.m, uint32(i))
+			hold = max(0, d.SWGenerate-d.SWInterval) + d.of(t).stream
+		}
+		s.soft[g] = append(s.soft[g], e.start+hold)
 		e.served = false
 		e.passed = ready + d.SWDispatch
 		next = e.passed

@@ -230,6 +230,12 @@ func (x *expander) dma(f *nkirecord.Form, form int32, refs []ref) {
 	switch {
 	case f.Attrs.DGE == "swdge" || indirect && f.Attrs.DGE != "hwdge":
 		r.flags, r.engine, r.queue = components.FlagSWDGE, components.Pool, queueSoft
+		if indirect {
+			r.op = components.OpcodeIndirectLoad
+			if store {
+				r.op = components.OpcodeIndirectSave
+			}
+		}
 	case f.Engine == "Activation":
 		r.engine, r.queue, r.flags = components.Activation, queueActivation, components.FlagHWDGE
 	case f.Engine == "Pool":

@@ -287,7 +287,7 @@ def expand_dims(data: Any, axis: Any) -> Tile:
     return want(data, "data").expand_dims(axis)
 
 
-def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None) -> Reduction:
+def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None, name: Any = None) -> Reduction:
     """A reduction over iterations."""
     return Reduction(use(x, "x"), op_name(op), dtype, mask)
 
