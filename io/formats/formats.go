@@ -10,6 +10,7 @@ import (
 	"perfsim/io/neuron/birjson"
 	"perfsim/io/neuron/nki"
 	"perfsim/io/neuron/profile"
+	"perfsim/io/neuron/pttf"
 	"perfsim/io/psim"
 	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/io/traces/catapult"
@@ -31,6 +32,7 @@ func Importers() []format.Importer {
 		birjson.Importer,
 		profile.Importer,
 		catapult.Importer,
+		pttf.Importer,
 		kineto.Importer,
 		xplane.Importer,
 		chakra.Importer,
