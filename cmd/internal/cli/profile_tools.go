@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,9 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 			}
 			for _, x := range src.Collisions {
 				fmt.Fprintf(c.ErrOrStderr(), "perfsim: zones %s and %s have the same id %d; times of both appear under the first\n", x.A.Text, x.B.Text, x.A.ID)
+			}
+			if !slices.Contains(append([]string{"V4"}, recordVersions...), version) {
+				return usagef("--version %q is not V4 to V11", version)
 			}
 			problems, found := 0, 0
 			err = save(out, c.OutOrStdout(), func(w io.Writer) error {
@@ -128,6 +132,9 @@ seed gives the same bytes. - is standard output; .gz compresses.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Rows < 1 {
 				return usagef("--rows %d is not at least 1", o.Rows)
+			}
+			if !slices.Contains(recordVersions, o.Version) {
+				return usagef("--version %q is not V5 to V11", o.Version)
 			}
 			var rows int64
 			var zones map[string]profilelog.GenTotal
