@@ -3,6 +3,7 @@ package accuracy
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -14,11 +15,13 @@ import (
 const (
 	classAWS         = "models on one NeuronCore"
 	classTenstorrent = "models on Tensix grids, device"
+	classEndToEnd    = "models on Tensix grids, end to end"
 )
 
 // built are the names that measurements have, with family and configuration of
 // the models that perfsim builds.
 var built = map[string][2]string{
+	"distilbert-base": {"distilbert", "base"}, "vgg16": {"vgg16", "224"},
 	"bert-base-uncased": {"bert", "base"}, "bert-base": {"bert", "base"}, "bert-large": {"bert", "large"}, "resnet50": {"resnet", "resnet50"},
 	"resnet18": {"resnet", "resnet18"}, "vit": {"vit", "base"}, "mobilenetv2": {"mobilenetv2", "224"}, "mobilenetv1": {"mobilenetv1", "224"},
 }
@@ -53,6 +56,17 @@ func tenstorrentJobs(f *file, _ []string, opt *Options) ([]job, error) {
 			it.Measured, it.Reason = 0, "no device rate is published"
 		}
 		out = append(out, modelJob(it, row["model"], row["batch"], mach, "Bfp8_b", "LoFi", opt))
+		rate = number(row["samples_per_s_end_to_end"])
+		it.Class, it.Quantity, it.Reason, it.Measured = classEndToEnd, "time of a batch with the host", "", batch/rate*1e9
+		if !(it.Measured > 0) || math.IsInf(it.Measured, 0) {
+			it.Measured, it.Reason = 0, "no end-to-end rate is published"
+		}
+		dataFormat, fidelity := "Bfp8_b", "LoFi"
+		if strings.Contains(row["source"], "HiFi3") {
+			dataFormat, fidelity = "Fp16_b", "HiFi3"
+		}
+		j := modelJob(it, row["model"], row["batch"], mach, dataFormat, fidelity, opt)
+		out = append(out, j)
 	}
 	return out, nil
 }
@@ -69,7 +83,11 @@ func modelJob(it Item, model, batch, mach, dataFormat, fidelity string, opt *Opt
 		if err != nil {
 			return err
 		}
-		i.set(o.BatchNS, 0, 0)
+		ns := o.BatchNS
+		if i.Class == classEndToEnd {
+			ns += o.HostNS
+		}
+		i.set(ns, 0, 0)
 		return nil
 	}}
 }

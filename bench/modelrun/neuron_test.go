@@ -39,28 +39,20 @@ func TestBesideMeasuredNeuron(t *testing.T) {
 			continue // training over many chips
 		}
 		batch, _ := strconv.Atoi(r[1])
-		size, _ := strconv.ParseInt(r[2], 10, 64)
-		opt := models.Options{Batch: batch, Elem: components.ElemBF16}
-		var g *components.Graph
+		name, config := r[0], ""
 		switch r[0] {
 		case "bert-base-uncased":
-			g, err = models.Measured("bert", size, opt)
+			name, config = "bert", "base"
 		case "distilbert-base":
-			g, err = models.Measured("distilbert", size, opt)
-		case "vgg16":
-			g, err = models.Measured("vgg16", size, opt)
+			name = "distilbert"
 		case "resnet50":
-			var m *models.Model
-			if m, err = models.Build("resnet", "resnet50", opt); err == nil {
-				g = m.Phases[0].Graph
-			}
-		default:
-			t.Errorf("no graph for %s", r[0])
-			continue
+			name, config = "resnet", "resnet50"
 		}
+		m, err := models.Build(name, config, models.Options{Batch: batch, Elem: components.ElemBF16})
 		if err != nil {
 			t.Fatal(err)
 		}
+		g := m.Phases[0].Graph
 		res, err := lower.Lower(context.Background(), g, mach, lower.DefaultOptions())
 		if err != nil {
 			t.Fatal(err)

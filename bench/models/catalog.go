@@ -123,6 +123,11 @@ func badOption(format string, args ...any) error { return &OptionError{fmt.Error
 // Build builds a model. Errors of Options are an *OptionError.
 func Build(name, config string, opt Options) (*Model, error) {
 	f, config, err := Find(name, config)
+	for _, u := range unlisted() {
+		if u.Name == name {
+			f, config, err = u, u.Configs[0], nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,29 +1,24 @@
 package models
 
-import (
-	"fmt"
+import "fmt"
 
-	"perfsim/components"
-)
-
-// Measured returns the graph of a model that the reference benchmark does not
-// have but others have published measurements of: distilbert (Sanh et al.,
-// arXiv:1910.01108, base) with sequences of size positions, or vgg16 (Simonyan
-// and Zisserman, arXiv:1409.1556, configuration D) for 224×224 images.
-func Measured(name string, size int64, o Options) (*components.Graph, error) {
-	if o.Elem == 0 {
-		o.Elem = components.ElemBF16
+// unlisted are models that the reference benchmark does not have but others have
+// published measurements of: DistilBERT (Sanh et al., arXiv:1910.01108, base,
+// 128 positions) and VGG-16 (Simonyan and Zisserman, arXiv:1409.1556,
+// configuration D, 224×224 images). Build makes them; lists leave them out.
+func unlisted() []Family {
+	return []Family{
+		{"distilbert", []string{"base"}, func(b *building) error {
+			b.settle(1)
+			b.InputSize = "128"
+			return b.phase("forward", 1, func(n *net) []val { return bert(n, 6, 768, 128) })
+		}},
+		{"vgg16", []string{"224"}, func(b *building) error {
+			b.settle(1)
+			b.InputSize = "3x224x224"
+			return b.phase("forward", 1, func(n *net) []val { return []val{vgg16(n)} })
+		}},
 	}
-	n := newNet(name, o)
-	switch name {
-	case "distilbert":
-		return n.emit(bert(n, 6, 768, size)...)
-	case "bert":
-		return n.emit(bert(n, 12, 768, size)...)
-	case "vgg16":
-		return n.emit(vgg16(n))
-	}
-	return nil, fmt.Errorf("there is no model %q, there are bert, distilbert and vgg16", name)
 }
 
 // vgg16 is thirteen 3×3 convolutions in five stages and three linear layers.
