@@ -17,11 +17,14 @@
 //   - On the PE weights load while the previous matmul streams; a matmul starts
 //     when its weights are there and the array is free. The array streams at
 //     full rate or, after a window of low use, at a fraction of it (the clock
-//     governor), with a short burst at full rate after idling.
+//     governor), with a short burst at full rate after idling. Use counts the
+//     rows of the array that work: 64 of 128 rows use it half.
 //   - A DMA trigger keeps its sequencer for a while; its descriptors reach the
 //     DMA engines later, which serve transfers in order of arrival at a fixed
 //     cost per row plus bytes over a rate. A queue that starts reading again
 //     pays a read latency once. The semaphore rises a completion delay later.
+//     Transfers whose descriptors were made before the run stream without
+//     generation, queue room or read latencies.
 //
 // Time advances event by event (engine steps and semaphore changes), so the
 // order in which transfers meet on the DMA engines follows from the prediction
