@@ -71,6 +71,11 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 			if !seen {
 				continue
 			}
+			// The span is that of zones where there are any: counters may be read
+			// in a later pass, whose times are those of that pass.
+			if start, end, any := zoneSpan(l, t, d, uint32(s)); any {
+				m.Start, m.End = start, end
+			}
 			first := true
 			for c := range t.Cores {
 				core := &t.Cores[c]
@@ -108,6 +113,24 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 		}
 	}
 	return out
+}
+
+// zoneSpan returns the first start and the last end of a zone of a device in a
+// session.
+func zoneSpan(l *components.DeviceLog, t *Topology, device int, session uint32) (start, end uint64, any bool) {
+	for _, lane := range t.ByDevice[device] {
+		for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
+			if l.Runs[l.Run[l.Zones.Begin[z]]].Session != session {
+				continue
+			}
+			from := l.Start(z)
+			if !any || from < start {
+				start = from
+			}
+			end, any = max(end, from+l.Dur(z)), true
+		}
+	}
+	return start, end, any
 }
 
 // sessionRange gives the marker rows of a session on a lane.

@@ -53,12 +53,15 @@ place, and the rest is printed.`,
 			}
 			key := func(i, x, y int) dprint.Key { return dprint.Key{X: x, Y: y, Risc: i % riscs} }
 			var bad []dprint.Problem
+			var written byteCount
 			if dir != "" {
 				bad, err = dprintFiles(dir, dump, o, key)
 			} else {
 				err = save(out, c.OutOrStdout(), func(w io.Writer) error {
-					o.Out = w
-					bad, err = dprint.DecodeDump(dump, o, key)
+					o.Out = io.MultiWriter(w, &written)
+					if bad, err = dprint.DecodeDump(dump, o, key); err == nil && len(bad) > 0 && written.n == 0 {
+						err = errors.New("nothing was decoded: no dump of print buffers")
+					}
 					return err
 				})
 			}
@@ -82,6 +85,14 @@ place, and the rest is printed.`,
 	fl.StringVarP(&out, "output", "o", "-", "file to print to")
 	fl.StringVar(&dir, "files", "", "folder for one file a processor, named as the vendor's")
 	return c
+}
+
+// byteCount counts what is written to it.
+type byteCount struct{ n int64 }
+
+func (c *byteCount) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
 }
 
 // isText tells whether b begins as no dump of print buffers does: those have
