@@ -234,6 +234,10 @@ func (m *Module) edgeError(i, first int) error {
 	return nil
 }
 
+// maxBlockLanes bounds top-level blocks times lanes: every block is placed on
+// lanes of its own. A million blocks of one core make 12 million pairs.
+const maxBlockLanes = 1 << 24
+
 // maxNesting bounds how deep loops may lie in one another; the placement
 // descends into them. Compilers' deepest are below twenty.
 const maxNesting = 1000
@@ -290,6 +294,9 @@ func (m *Module) checkBlocks(n int) ([]uint32, error) {
 			return nil, fmt.Errorf("block %s lies in %d loops, more than %d", m.BlockName(b), len(around), maxNesting)
 		}
 		around = append(around, open{first, end, first, 0})
+	}
+	if lanes := m.Lanes.Len(); len(tops)*lanes > maxBlockLanes {
+		return nil, fmt.Errorf("%d top-level blocks on %d lanes: their product is more than %d", len(tops), lanes, maxBlockLanes)
 	}
 	if top != n {
 		return nil, fmt.Errorf("rows %d to %d are in no block", top, n)

@@ -39,6 +39,25 @@ func twoBlocks(n int) *Module {
 	return m
 }
 
+// Blocks times lanes are bounded: placement takes time for each pair.
+func TestBlocksTimesLanes(t *testing.T) {
+	m := NewModule("m", "test")
+	for range 60_000 {
+		m.Lanes.Add(0, DVE, LaneEngine, 0)
+	}
+	f := m.Functions.Add(m.Symbols.InternString("f"), 0)
+	const n = 3000
+	m.Instr.Grow(n)
+	for i := range n {
+		m.Blocks.Add(0, uint32(f), 0, InstrID(i), 1)
+		m.Blocks.End.Set(i, uint32(i+1))
+	}
+	m.Functions.EndBlock.Set(f, n)
+	if err := m.Check(); err == nil || !strings.Contains(err.Error(), "3000 top-level blocks on 60000 lanes") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A module without edges gets empty rows, so that systems can take the rows
 // of the edges without asking.
 func TestCheckGivesEmptyRows(t *testing.T) {
