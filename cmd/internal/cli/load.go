@@ -196,6 +196,9 @@ func (f *inputFlags) reading(c *cobra.Command, path string, p *progress) systems
 
 // load reads the module at path.
 func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p *progress) (*systems.Loaded, error) {
+	if err := refuseInputs(c, path); err != nil {
+		return nil, err
+	}
 	r := f.reading(c, path, p)
 	f.sayExecutes(c, path)
 	l, err := systems.Load(ctx, &r, f.settings)

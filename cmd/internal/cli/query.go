@@ -43,6 +43,9 @@ means "contains" (or matches /a regular expression/), times take units
 			if err := in.check(); err != nil {
 				return err
 			}
+			if o.limit < -1 {
+				return usagef("--limit %d is not at least -1", o.limit)
+			}
 			text := ""
 			if len(args) == 2 {
 				text = args[1]
