@@ -1,6 +1,7 @@
 package lower_test
 
 import (
+	"context"
 	"encoding/csv"
 	"math"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"testing"
 
 	"perfsim/components"
-	"perfsim/systems/cost"
+	"perfsim/systems"
 	"perfsim/systems/lower"
 )
 
@@ -54,7 +55,12 @@ func TestMeasuredKernels(t *testing.T) {
 		opt := lower.DefaultOptions()
 		opt.Compress = false
 		res := lowered(t, g, mach, opt)
-		got := (float64(predict(t, res.Module, mach, cost.Calibrated)[0]) + launch) / 1e3
+		r, err := systems.Simulate(context.Background(), systems.Request{Reading: systems.Reading{Module: res.Module, Jobs: 2}, On: mach,
+			Settings: systems.Settings{Model: components.Calibrated, Loops: components.Trips}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := (float64(r.World.Latency(components.RunA)) + launch) / 1e3
 		off := 100 * (got/us - 1)
 		t.Logf("| %s | %.1f | %.1f | %+.1f %% |", name, us, got, off)
 		all = append(all, math.Abs(off))
