@@ -12,6 +12,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/ecs/proptest"
 	"perfsim/io/xla/hlo"
 	"perfsim/io/xla/stablehlo"
 	"perfsim/systems/lower"
@@ -80,8 +81,10 @@ func TestRealFiles(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			for _, g := range readAll(t, path) {
+				if g.NumOps() >= 3_000 && !proptest.Long() {
+					t.Skipf("%d operators: only in the long form (%s)", g.NumOps(), proptest.LongVariable)
+				}
 				opt := lower.DefaultOptions()
-				opt.Operands = !testing.Short() || g.NumOps() < 15_000
 				began := time.Now()
 				res, err := lower.Lower(context.Background(), g, mach, opt)
 				if err != nil {
