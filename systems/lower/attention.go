@@ -9,21 +9,16 @@ import (
 // SBUF, are turned by the PE and multiplied by the values. They are never in
 // device memory.
 type attention struct {
-	q, k, v   ref
-	heads     int64 // products of a batch
-	m, n      int64 // queries and keys of a head
-	d, dv     int64 // elements of a query, of a value
-	scores    components.DotSize
-	mix       components.DotSize
-	before    []finishStep // what is done to the scores before softmax
-	first     components.OpID
-	masked    bool
-	repeatK   int64 // heads that share their keys, and their values
-	repeatV   int64
-	elem      components.DType // of the probabilities
-	logits    int32            // the value that the scores were
-	unscaled  bool             // no maximum is taken off
-	transpose bool
+	q, k, v ref
+	heads   int64 // products of a batch
+	m, n    int64 // queries and keys of a head
+	d, dv   int64 // elements of a query, of a value
+	scores  components.DotSize
+	mix     components.DotSize
+	before  []finishStep // what is done to the scores before softmax
+	first   components.OpID
+	masked  bool
+	elem    components.DType // of the probabilities
 }
 
 // attends recognises that product i mixes values by the softmax of scores that

@@ -282,5 +282,3 @@ func (l *lowerer) account() {
 		l.rep.Accounts = append(l.rep.Accounts, Account{k.name, k.t.String(), k.how, n[k]})
 	}
 }
-
-func b2int(b bool) int { return int(b2i(b)) }

@@ -83,9 +83,8 @@ type expander struct {
 }
 
 type patKey struct {
-	dtype       components.DType
-	parts, n    int
-	step, count int64
+	dtype    components.DType
+	parts, n int
 }
 
 // syncPoint is a place where cores meet: a barrier or an exchange.

@@ -16,7 +16,8 @@ func (p *plan) number(s Setting) (done bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	set, was := func(float64) {}, 0.0
+	var set func(float64)
+	was := 0.0
 	fits := func(float64) bool { return true }
 	switch v.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:

@@ -91,8 +91,9 @@ func sweep(path string) {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	for _, name := range names {
-		hex, ok := strings.CutPrefix(name, temporary(path))
-		if hex, ok = strings.CutSuffix(hex, ".tmp"); !ok || len(hex) != 12 || strings.Trim(hex, "0123456789abcdef") != "" {
+		hex, ours := strings.CutPrefix(name, temporary(path))
+		hex, temp := strings.CutSuffix(hex, ".tmp")
+		if !ours || !temp || len(hex) != 12 || strings.Trim(hex, "0123456789abcdef") != "" {
 			continue
 		}
 		tmp := filepath.Join(filepath.Dir(path), name)

@@ -105,7 +105,7 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	dead := filepath.Join(dir, ".out.0123456789ab.tmp")
-	for _, p := range []string{dead, filepath.Join(dir, ".out.mine.tmp"), filepath.Join(dir, ".other.0123456789ab.tmp")} {
+	for _, p := range []string{dead, filepath.Join(dir, ".out.mine.tmp"), filepath.Join(dir, "0123456789ab.tmp"), filepath.Join(dir, ".other.0123456789ab.tmp")} {
 		os.WriteFile(p, nil, 0o644)
 	}
 	living, err := Create(path)
@@ -121,7 +121,7 @@ func TestSweep(t *testing.T) {
 		t.Error("the file of a living process:", err)
 	}
 	living.Abort()
-	if got := names(t, dir); len(got) != 2 {
+	if got := names(t, dir); len(got) != 3 {
 		t.Errorf("left %v", got)
 	}
 }

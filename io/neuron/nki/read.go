@@ -44,7 +44,6 @@ type reader struct {
 	rec    *nkirecord.Record
 	p      *nkirecord.Program
 	parser fastjson.Parser
-	depth  int
 	loops  []int32 // open loops
 	done   bool
 }
