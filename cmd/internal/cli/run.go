@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -28,17 +29,23 @@ func newRunCommand() *cobra.Command {
 	var asJSON, timings, verbose bool
 	passes := systems.Options{EnablePerfSim: true}
 	c := &cobra.Command{
-		Use:   "run [flags] INPUT",
-		Short: "Simulate a module and write its traces, metrics and package",
+		Use:   "run [flags] INPUT...",
+		Short: "Simulate modules and write their traces, metrics and packages",
 		Long: `run places every instruction of INPUT on the engines of a machine, once with
 anti-dependencies and once without, and prints the latency and what bounds it.
 INPUT is recognised by what it holds; gzip and zstd are unwrapped; - is
 standard input. With -o DIR it writes a trace per block and run, the metric
-store and the package file.perf-sim.`,
+store and the package file.perf-sim.
+
+Several inputs make a table with a row an input, or with --json an array. The
+files of each go to a folder in DIR that has the module's name; a name that is
+taken gets -2, -3 and so on, in the order of the inputs. An input that fails is
+reported, the others run all the same, and the exit status is 1.`,
 		Example: `  perfsim run examples/tiled_matmul.bir.json
   perfsim run -o out --machine trn3 module.bir.json
-  perfsim run --json profile.json.gz | jq .latency_ns`,
-		Args: cobra.ExactArgs(1),
+  perfsim run --json profile.json.gz | jq .latency_ns
+  perfsim run -o out *.bir.json`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := in.check(); err != nil {
 				return err
@@ -69,13 +76,12 @@ store and the package file.perf-sim.`,
 				return usagef("--dump-after needs a folder: -o DIR")
 			}
 			in.skipOperands = out == "" && rec.device == "" && rec.print == ""
+			if err := rec.refuseSeveral(args); err != nil {
+				return err
+			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			if err := rec.begin(p); err != nil {
-				return err
-			}
-			l, err := in.load(c.Context(), c, args[0], p)
-			if err != nil {
 				return err
 			}
 			if verbose {
@@ -87,23 +93,42 @@ store and the package file.perf-sim.`,
 			}
 			r.Pipeline, r.Policy = &passes, sched.Policy(policy)
 			r.Out = emit.Output{Dir: out, PackageOnly: packageOnly, Layout: layout, Style: style.style()}
-			res, err := in.simulate(c.Context(), l, r, p)
+			folders := folderNames{}
+			one := func(input string) (*systems.Report, error) {
+				l, err := in.load(c.Context(), c, input, p)
+				if err != nil {
+					return nil, err
+				}
+				r := r
+				if out != "" && len(args) > 1 {
+					r.Out.Dir = filepath.Join(out, folders.next(l.Module.Name))
+				}
+				res, err := in.simulate(c.Context(), l, r, p)
+				if err != nil {
+					return nil, err
+				}
+				if err := rec.finish(c.Context(), &res.World.World, c.ErrOrStderr()); err != nil {
+					return nil, err
+				}
+				rep := res.Report()
+				rep.Input = input
+				if timings {
+					rep.Timings = res.SystemTimes()
+				}
+				return rep, nil
+			}
+			if len(args) > 1 {
+				return runSeveral(c, args, one, p, asJSON)
+			}
+			rep, err := one(args[0])
 			if err != nil {
 				return err
 			}
-			if err := rec.finish(c.Context(), &res.World.World, c.ErrOrStderr()); err != nil {
-				return err
-			}
 			p.close()
-			rep := runReport{res.Report()}
-			rep.Input = args[0]
-			if timings {
-				rep.Timings = res.SystemTimes()
-			}
 			if asJSON {
-				return writeJSON(c.OutOrStdout(), rep.Report)
+				return writeJSON(c.OutOrStdout(), rep)
 			}
-			return rep.print(c.OutOrStdout())
+			return runReport{rep}.print(c.OutOrStdout())
 		},
 	}
 	in.add(c)
@@ -111,7 +136,7 @@ store and the package file.perf-sim.`,
 	style.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
 	c.Flags().BoolVar(&packageOnly, "package-only", false, "with -o: stream the perf_sim traces straight into file.perf-sim and write no trace files")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary, an array for several inputs")
 	fl := c.Flags()
 	fl.BoolVar(&timings, "timings", false, "print how long each system took")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")

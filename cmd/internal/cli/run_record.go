@@ -39,6 +39,23 @@ func (f *recordFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.self, "trace-self", "", "write what perfsim itself did, in wall time, as a trace for chrome://tracing and Perfetto")
 }
 
+// refuseSeveral fails where a recording of one input, or standard input, is
+// asked for with several inputs.
+func (f *recordFlags) refuseSeveral(inputs []string) error {
+	if len(inputs) < 2 {
+		return nil
+	}
+	for _, x := range []struct{ flag, path string }{{"device-profile", f.device}, {"dprint", f.print}, {"trace-self", f.self}} {
+		if x.path != "" {
+			return usagef("--%s records one input, and %d are given: run them one by one", x.flag, len(inputs))
+		}
+	}
+	if n := len(inputs) - len(slices.DeleteFunc(slices.Clone(inputs), func(s string) bool { return s == "-" })); n > 1 {
+		return usagef("- is given %d times: standard input holds one module", n)
+	}
+	return nil
+}
+
 // begin checks the flags and starts the trace of perfsim itself.
 func (f *recordFlags) begin(p *progress) error {
 	for _, x := range []struct{ flag, path string }{{"device-profile", f.device}, {"dprint", f.print}, {"trace-self", f.self}} {
