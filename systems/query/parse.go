@@ -39,7 +39,12 @@ type SyntaxError struct {
 	Text string
 	At   int // bytes from the start
 	Msg  string
+	// Names are those that exist, where the expression has an unknown one.
+	Names []string
 }
+
+// KnownNames returns the names that exist where an unknown one is the error.
+func (e *SyntaxError) KnownNames() []string { return e.Names }
 
 // Error shows the place.
 func (e *SyntaxError) Error() string {
@@ -96,7 +101,7 @@ func parse(text string) (node, error) {
 }
 
 func (p *parser) fail(format string, args ...any) error {
-	return &SyntaxError{p.text, p.pos, fmt.Sprintf(format, args...)}
+	return &SyntaxError{Text: p.text, At: p.pos, Msg: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) space() {

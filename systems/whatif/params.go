@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -73,13 +74,80 @@ func Parameters() []Parameter {
 
 var clocks = []string{"pe", "act", "dve", "pool", "sp"}
 
+// SettingError is an error of an assignment: of its name, of its value, or
+// because the model that is used has no place for it.
+type SettingError struct {
+	Setting string // NAME=VALUE
+	Err     error
+	// Names are those that exist, where the setting has an unknown one.
+	Names []string
+}
+
+func (e *SettingError) Error() string { return e.Setting + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong with the setting.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// KnownNames returns the names that exist where an unknown one is the error.
+func (e *SettingError) KnownNames() []string { return e.Names }
+
+var errUnknown = errors.New("no parameter, calibrated constant or field of the machine description has this name; whatif --list tells the names")
+
 // apply applies one setting.
 func (p *plan) apply(s Setting) error {
 	err := p.set(s)
-	if err != nil {
-		return fmt.Errorf("%s=%s: %w", s.Name, s.Text, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	e := &SettingError{Setting: s.Name + "=" + s.Text, Err: err}
+	if errors.Is(err, errUnknown) {
+		e.Names = p.names(s.Name)
+	}
+	return e
+}
+
+// names lists what can be assigned in place of an unknown name: what stands
+// under the beginning of the name where that exists, else the parameters and
+// the beginnings of the calibrated constants and fields. A name with parts of
+// its own ends in ".…".
+func (p *plan) names(unknown string) []string {
+	text, err := yaml.Marshal(p.w.Machine)
+	var doc yaml.Node
+	if err != nil || yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
+		return nil // no description to list
+	}
+	under := func(prefix string) (list []string) {
+		for _, name := range slices.Sorted(maps.Keys(p.w.Machine.Calibrated.Constants)) {
+			if rest, ok := strings.CutPrefix(name, prefix); ok {
+				head, _, more := strings.Cut(rest, ".")
+				if more {
+					head += ".…"
+				}
+				list = append(list, prefix+head)
+			}
+		}
+		n := find(doc.Content[0], strings.TrimSuffix(prefix, "."))
+		for k := 0; n != nil && n.Kind == yaml.MappingNode && k+1 < len(n.Content); k += 2 {
+			name := prefix + n.Content[k].Value
+			if n.Content[k+1].Kind != yaml.ScalarNode {
+				name += ".…"
+			}
+			list = append(list, name)
+		}
+		return slices.Compact(list)
+	}
+	for at := strings.LastIndex(unknown, "."); at >= 0; at = strings.LastIndex(unknown[:at], ".") {
+		if list := under(unknown[:at+1]); len(list) > 0 {
+			return list
+		}
+	}
+	var list []string
+	for _, x := range Parameters() {
+		if !strings.Contains(x.Name, " of ") {
+			list = append(list, strings.Split(x.Name, ", ")...)
+		}
+	}
+	return append(list, under("")...)
 }
 
 func (p *plan) set(s Setting) error {
@@ -459,7 +527,7 @@ func (p *plan) fieldYAML(s Setting) error {
 	}
 	n := find(doc.Content[0], s.Name)
 	if n == nil {
-		return errors.New("no parameter, calibrated constant or field of the machine description has this name; whatif --list tells the names")
+		return errUnknown
 	}
 	if n.Kind != yaml.ScalarNode {
 		return errors.New("this part of the machine description has fields of its own; name one")

@@ -6,7 +6,6 @@ package whatif
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -126,7 +125,10 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 	p.rescale()
 	for _, f := range p.edges {
 		if err := f(ctx, p); err != nil {
-			return Point{}, fmt.Errorf("%s: %w", strings.Join(out.Settings, " "), err)
+			if ctx.Err() != nil {
+				return Point{}, ctx.Err()
+			}
+			return Point{}, &SettingError{Setting: strings.Join(out.Settings, " "), Err: err}
 		}
 	}
 	rules := place.RulesFor(p.w)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/lower"
+	"perfsim/systems/whatif"
 )
 
 // inputFlags are the flags of commands that read a module.
@@ -252,11 +254,32 @@ func (f *inputFlags) explainError(err error) error {
 	if errors.As(err, &choice) {
 		return f.chooseText(choice)
 	}
+	var setting *whatif.SettingError
+	if errors.As(err, &setting) {
+		return usageError{withNames(err)}
+	}
 	var request systems.RequestError
 	if errors.As(err, &request) {
 		return usageError{err}
 	}
 	return err
+}
+
+// withNames puts the names that exist behind an error about an unknown one.
+func withNames(err error) error {
+	var unknown interface{ KnownNames() []string }
+	if !errors.As(err, &unknown) || len(unknown.KnownNames()) == 0 {
+		return err
+	}
+	const width = 78
+	text, line := "", "the names are:"
+	for _, name := range unknown.KnownNames() {
+		if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(name) > width {
+			text, line = text+"\n"+line, " "
+		}
+		line += " " + name
+	}
+	return fmt.Errorf("%w%s\n%s", err, text, line)
 }
 
 // chooseText lists the modules of an input of which one has to be chosen.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -37,7 +38,10 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				return usagef("--grid and --soc both give the grid")
 			}
 			if !sim.on && (sim.dir != "" || sim.inputs != 0 || len(sim.epochs) > 0) {
-				return usagef("--inputs, --epoch and -o go with --simulate")
+				return usagef("--inputs, --epoch and -o go with --simulate: add --simulate")
+			}
+			if sim.jobs < 1 {
+				return usagef("--jobs %d is not at least 1", sim.jobs)
 			}
 			if sim.inputs < 0 {
 				return usagef("--inputs %d is negative", sim.inputs)
@@ -73,6 +77,9 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				}
 			}
 			r := floorplan.Analyze(n, g)
+			if err := sim.check(r); err != nil {
+				return err
+			}
 			if svg != "" {
 				if err := save(svg, c.OutOrStdout(), func(w io.Writer) error { _, err := w.Write(r.SVG(limit)); return err }); err != nil {
 					return err
@@ -109,10 +116,10 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 	fl.IntVar(&limit, "svg-limit", 256, "how many grids to draw")
 	fl.BoolVar(&sim.on, "simulate", false, "run samples through the epochs")
 	fl.IntVar(&sim.inputs, "inputs", 0, "samples to run; default: the graph's input_count, at most 64")
-	fl.IntSliceVar(&sim.epochs, "epoch", nil, "only these epochs")
+	fl.IntSliceVar(&sim.epochs, "epoch", nil, "only these epochs; with --simulate")
 	fl.StringVarP(&sim.dir, "output", "o", "", "folder for a trace of each simulated epoch")
 	fl.StringVar(&sim.mach, "machine", "", "machine of --simulate by name or description file; default: the netlist's architecture")
-	fl.IntVarP(&sim.jobs, "jobs", "j", 1, "goroutines that work; results do not depend on it")
+	fl.IntVarP(&sim.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "goroutines that work; results do not depend on it")
 	fl.BoolVar(&strict, "strict", false, "exit with status 1 where the netlist has problems")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"perfsim/components"
@@ -52,7 +54,41 @@ type opInfo struct {
 	End    uint64 `json:"end_ns"`
 }
 
-// simulateEpochs runs the chosen epochs and writes their traces.
+// check fails where an epoch is asked for that has no operator.
+func (f *epochFlags) check(r *floorplan.Report) error {
+	var have []int
+	for i := range r.Epochs {
+		if len(r.Epochs[i].Chips) > 0 {
+			have = append(have, r.Epochs[i].Index)
+		}
+	}
+	missing := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(f.epochs))), func(e int) bool { return slices.Contains(have, e) })
+	switch {
+	case len(missing) == 0:
+		return nil
+	case len(have) == 0:
+		return usagef("%s: no epoch of %s has an operator", epochsNamed(missing), r.Name)
+	}
+	return usagef("%s: %s has operators in %s: --simulate --epoch %d", epochsNamed(missing), r.Name, epochsNamed(have), have[0])
+}
+
+// epochsNamed names epochs in ascending order, the first eight of many.
+func epochsNamed(list []int) string {
+	const most = 8
+	if len(list) == 1 {
+		return fmt.Sprintf("epoch %d", list[0])
+	}
+	words := make([]string, 0, most)
+	for _, e := range list[:min(len(list), most)] {
+		words = append(words, strconv.Itoa(e))
+	}
+	if n := len(list) - most; n > 0 {
+		return fmt.Sprintf("epochs %s … %d", strings.Join(words, ", "), list[len(list)-1])
+	}
+	return "epochs " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// simulate runs the chosen epochs and writes their traces.
 func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorplan.Report) ([]epochInfo, error) {
 	var out []epochInfo
 	var set *fileset.Set
@@ -86,7 +122,6 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorp
 		if len(f.epochs) > 0 && !want[e] || len(r.Epochs[i].Chips) == 0 {
 			continue
 		}
-		delete(want, e)
 		s, err := floorplan.Simulate(ctx, n, r, e, floorplan.SimOptions{Inputs: f.inputs, Cost: cost, Jobs: f.jobs})
 		if err != nil {
 			return nil, err
@@ -107,9 +142,6 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorp
 			}
 		}
 		out = append(out, x)
-	}
-	for e := range want {
-		return nil, usagef("epoch %d has no operator", e)
 	}
 	if set != nil {
 		return out, set.Commit(traces)

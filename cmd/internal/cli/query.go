@@ -52,7 +52,7 @@ means "contains" (or matches /a regular expression/), times take units
 			}
 			q, err := query.Compile(text, o.edges)
 			if err != nil {
-				return usageError{err}
+				return usageError{withNames(err)}
 			}
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
@@ -196,7 +196,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	groups, err := r.GroupBy(o.by)
 	if err != nil {
-		return usageError{err}
+		return usageError{withNames(err)}
 	}
 	if o.json {
 		if groups == nil {

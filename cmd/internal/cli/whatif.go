@@ -98,7 +98,7 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 			r, err := res.Sweep(ctx, points, told)
 			p.close()
 			if err != nil {
-				return err
+				return in.explainError(err)
 			}
 			if plot != "" {
 				if err := savePlot(c, plot, r.SVG("What if: "+plotSubject(&res.World.World), assigned)); err != nil || plot == "-" {
