@@ -12,6 +12,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/compare"
+	"perfsim/systems/tracklayout"
 )
 
 // sideFlags say what a side of a comparison is.
@@ -41,10 +42,12 @@ it has them, else its prediction. --a and --b choose; --machine-b and --model-b
 predict B otherwise than A, so that two machines or models are compared on one
 input.
 
-It tells the kernel's time and the whole, busy time per engine, time per opcode,
-the distribution of the differences of starts and durations, the largest with
-where they come from, and the first instruction at which the timelines part by
-more than a threshold. -o writes both as one trace, two processes side by side.`,
+It prints the kernel's time and the whole, busy time per engine, time per
+opcode, the distribution of the differences of starts and durations, the largest
+of them with their reasons, and the first instruction at which the timelines
+part by more than a threshold. The times of a trace that a simulator wrote are
+simulated, as recorded, not measured; an input without a machine is replayed.
+-o writes both sides as one trace of two processes.`,
 		Example: `  perfsim diff profile.json.gz
   perfsim diff --a predicted --b predicted --model-b reference profile.json.gz
   perfsim diff run1.profile.json run2.profile.json
@@ -171,12 +174,15 @@ func makeSide(ctx context.Context, in *inputFlags, l *systems.Loaded, measured b
 			return nil, fmt.Errorf("%s has no measured times", name)
 		}
 		s := compare.Measured(l.Module)
-		s.Name = name + ", measured"
+		s.Name = name + ", " + tracklayout.MeasuredName(l.Module)
 		return s, nil
 	}
 	r, err := in.simulate(ctx, l, systems.Request{}, p)
 	if err != nil {
 		return nil, err
+	}
+	if r.World.Replayed() {
+		return r.Side(name + ", " + tracklayout.ReplayedRun), nil
 	}
 	return r.Side(fmt.Sprintf("%s, predicted (%s, %s)", name, r.World.Machine.Name, r.World.Config.Model)), nil
 }
