@@ -9,3 +9,12 @@ func TestInert(t *testing.T) {
 		}
 	}
 }
+
+// Numbers of everyday size have no exponent; all read back as they were.
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{5676038: "5676038", -1638400: "-1638400", 0: "0", 0.25: "0.25", 1e20: "100000000000000000000", 1e21: "1e+21", 3e-5: "0.00003", 1e-7: "1e-07"} {
+		if got := number(x); got != want {
+			t.Errorf("%g is %q, want %q", x, got, want)
+		}
+	}
+}

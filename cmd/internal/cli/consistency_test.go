@@ -34,14 +34,6 @@ func TestCommandsAgree(t *testing.T) {
 		perfsim(t, args...)
 		inputs = append(inputs, path)
 	}
-	type answer struct {
-		A       uint64  `json:"latency_ns"`
-		B       *uint64 `json:"latency_no_antideps_ns"`
-		Engines []struct {
-			Name string `json:"name"`
-			Busy uint64 `json:"busy_ns"`
-		} `json:"engines"`
-	}
 	for k, input := range inputs {
 		for _, loops := range []string{"once", "trips"} {
 			ask := func(args ...string) answer {
@@ -57,7 +49,7 @@ func TestCommandsAgree(t *testing.T) {
 			}
 			same := func(got answer, what string) {
 				t.Helper()
-				if got.A != want.A || got.B == nil || *got.B != *want.B {
+				if got.A != want.A || got.B == nil || *got.B != *want.B || got.Instructions != 0 && got.Instructions != want.Instructions {
 					t.Errorf("%s, %s: %s has %d ns, run %d", input, loops, what, got.A, want.A)
 				}
 				if len(got.Engines) == 0 {
@@ -86,7 +78,12 @@ func TestCommandsAgree(t *testing.T) {
 				other := filepath.Join(dir, fmt.Sprint("c", k, loops, suffix))
 				perfsim(t, "convert", input, other)
 				same(ask("run", "--json", other), "run of "+suffix)
+				if suffix == ".bir.json" {
+					toCBOR(t, other, other+".cbor")
+					same(ask("run", "--json", other+".cbor"), "run of CBOR")
+				}
 			}
+			agreeTables(t, input, loops, want)
 		}
 	}
 }

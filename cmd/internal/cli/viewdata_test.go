@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,16 +28,6 @@ func TestViewSections(t *testing.T) {
 			t.Fatal(err)
 		}
 		perfsim(t, "view", "-o", out, in)
-		page, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, data, _ := strings.Cut(string(page), `id="data">`)
-		data, _, _ = strings.Cut(data, "</script>")
-		zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(strings.TrimSpace(data))))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got struct {
 			Meta struct {
 				Sections []struct{ Name string }
@@ -48,9 +35,7 @@ func TestViewSections(t *testing.T) {
 			}
 			Sections []struct{ Rows []struct{ S []uint64 } }
 		}
-		if err := json.NewDecoder(zip).Decode(&got); err != nil {
-			t.Fatal(err)
-		}
+		pageData(t, out, &got)
 		var names, facts []string
 		for _, s := range got.Meta.Sections {
 			names = append(names, s.Name)

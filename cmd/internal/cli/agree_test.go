@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// agreeTables holds query, export, diff and view to the answer of run, and
+// the sums over the rows of export's tables to its figures.
+func agreeTables(t *testing.T, input, loops string, want answer) {
+	t.Helper()
+	busy, count := map[string]uint64{}, map[string]int{}
+	for _, e := range want.Engines {
+		busy[e.Name], count[e.Name] = e.Busy, e.Instructions
+	}
+	var groups struct {
+		Count  int
+		Groups []struct {
+			Value string
+			Count int
+			NS    uint64
+		}
+	}
+	decode(t, perfsim(t, "query", "--json", "--by", "lane", "--loops", loops, input), &groups)
+	seen := 0
+	for _, g := range groups.Groups {
+		if n, ok := count[g.Value]; ok {
+			seen++
+			if n != g.Count {
+				t.Errorf("%s, %s: query has %d instructions of %s, run %d", input, loops, g.Count, g.Value, n)
+			}
+			if !sumOf(g.Value, g.NS, busy[g.Value], loops) {
+				t.Errorf("%s, %s: query has %d ns of %s, run %d", input, loops, g.NS, g.Value, busy[g.Value])
+			}
+		}
+	}
+	if seen != len(want.Engines) {
+		t.Errorf("%s, %s: query has %d of the %d engines of run", input, loops, seen, len(want.Engines))
+	}
+
+	dir := t.TempDir()
+	perfsim(t, "export", "--to", "csv", "--loops", loops, input, dir+"/")
+	metric := map[string]string{}
+	for _, r := range readCSV(t, filepath.Join(dir, "metric.csv")) {
+		metric[r["name"]] = r["value"]
+	}
+	figure := func(name string, value uint64) {
+		if metric[name] != strconv.FormatUint(value, 10) {
+			t.Errorf("%s, %s: export has %s %q, run %d", input, loops, name, metric[name], value)
+		}
+	}
+	figure("latency_ns", want.A)
+	figure("latency_no_antideps_ns", *want.B)
+	figure("instructions", uint64(want.Instructions))
+	for name, ns := range busy {
+		figure("busy_ns."+name, ns)
+	}
+	rows := map[string]uint64{}
+	for _, r := range readCSV(t, filepath.Join(dir, "slice.csv")) {
+		rows[r["engine"]] += number(t, r["busy_ns"]) * number(t, r["executions"])
+	}
+	for name, ns := range busy {
+		if !sumOf(name, rows[name], ns, loops) {
+			t.Errorf("%s, %s: the slices of %s sum to %d ns, run has %d", input, loops, name, rows[name], ns)
+		}
+	}
+
+	var d struct {
+		Matched int
+		OnlyA   int `json:"only_in_a"`
+		OnlyB   int `json:"only_in_b"`
+		Whole   struct {
+			A float64 `json:"a_ns"`
+			B float64 `json:"b_ns"`
+		}
+		Start struct {
+			Max float64 `json:"max_ns"`
+		} `json:"start_errors"`
+		Duration struct {
+			Max float64 `json:"max_ns"`
+		} `json:"duration_errors"`
+	}
+	decode(t, perfsim(t, "diff", "--json", "--loops", loops, input, input), &d)
+	if d.Matched == 0 || d.OnlyA != 0 || d.OnlyB != 0 || d.Whole.A != d.Whole.B || d.Start.Max != 0 || d.Duration.Max != 0 {
+		t.Errorf("%s, %s: a file is different from itself: %+v", input, loops, d)
+	}
+	if d.Whole.A != float64(want.A) {
+		t.Errorf("%s, %s: diff has %.0f ns, run %d", input, loops, d.Whole.A, want.A)
+	}
+
+	page := filepath.Join(dir, "page.html")
+	perfsim(t, "view", "-o", page, "--loops", loops, input)
+	var data struct {
+		Meta struct {
+			Sections []struct {
+				Name string
+				Span uint64
+			}
+		}
+	}
+	pageData(t, page, &data)
+	if s := data.Meta.Sections; len(s) != 2 || !want.hasBlock(s[0].Span, s[1].Span) {
+		t.Errorf("%s, %s: the page has %+v, run the blocks %+v", input, loops, s, want.Blocks)
+	}
+}
+
+// answer is what commands print of one prediction.
+type answer struct {
+	A            uint64  `json:"latency_ns"`
+	B            *uint64 `json:"latency_no_antideps_ns"`
+	Instructions int     `json:"instructions"`
+	Engines      []struct {
+		Name         string `json:"name"`
+		Instructions int    `json:"instructions"`
+		Busy         uint64 `json:"busy_ns"`
+	} `json:"engines"`
+	Blocks []struct {
+		A uint64 `json:"latency_ns"`
+		B uint64 `json:"latency_no_antideps_ns"`
+	} `json:"blocks"`
+}
+
+// sumOf reports whether the sum over rows of weight × duration is the busy
+// time of a lane. Where trips count, the execution that is drawn stands for all
+// of a row's, which differ, and transfers of successive iterations are in
+// flight together (docs/figures.md).
+func sumOf(lane string, sum, busy uint64, loops string) bool {
+	if loops == "once" {
+		return sum == busy
+	}
+	return float64(sum) > 0.9*float64(busy) && (lane == "DMA" || float64(sum) < 1.5*float64(busy))
+}
+
+func (a *answer) hasBlock(runA, runB uint64) bool {
+	for _, b := range a.Blocks {
+		if b.A == runA && b.B == runB {
+			return true
+		}
+	}
+	return false
+}
+
+func decode(t testing.TB, text string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func number(t testing.TB, s string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// readCSV returns the rows of a file by column.
+func readCSV(t testing.TB, path string) (rows []map[string]string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(all) == 0 {
+		t.Fatal(path, err)
+	}
+	for _, record := range all[1:] {
+		row := map[string]string{}
+		for c, name := range all[0] {
+			row[name] = record[c]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// pageData decodes the data of a page that view wrote.
+func pageData(t testing.TB, path string, v any) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, data, _ := strings.Cut(string(page), `id="data">`)
+	data, _, _ = strings.Cut(data, "</script>")
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(strings.TrimSpace(data))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(zip).Decode(v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// toCBOR writes a BIR JSON file as CBOR.
+func toCBOR(t testing.TB, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	decode(t, string(text), &doc)
+	b, err := cbor.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
