@@ -31,7 +31,7 @@ func trn1() *Machine {
 				1,
 			},
 			Reflow: "share",
-			DMA:    DMACost{ReadInit: 1300, DGESW: 500, DGEPlain: true, Div: 17, Div8: 272},
+			DMA:    DMACost{ReadInit: 1300, DGESW: 500, DGEClock: 140, DGEPlain: true, Div: 17, Div8: 272},
 			Queues: []Queue{
 				{Name: "hw-activation"},
 				{Name: "hw-sp"},

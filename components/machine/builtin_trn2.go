@@ -30,7 +30,7 @@ func trn2() *Machine {
 				0,
 			},
 			Reflow: "share",
-			DMA:    DMACost{ReadInit: 1300, DGESW: 500, DGEHW: 700, Div: 23, Div8: 368},
+			DMA:    DMACost{ReadInit: 1300, DGESW: 500, DGEHW: 700, DGEClock: 120, Div: 23, Div8: 368},
 			Queues: []Queue{
 				{Name: "hw-activation"},
 				{Name: "hw-sp"},

@@ -30,7 +30,7 @@ func trn3() *Machine {
 				0,
 			},
 			Reflow: "share",
-			DMA:    DMACost{ReadInit: 1300, DGESW: 500, DGEHW: 700, Div: 33, Div8: 528},
+			DMA:    DMACost{ReadInit: 1300, DGESW: 500, DGEHW: 700, DGEClock: 120, Div: 33, Div8: 528},
 			Queues: []Queue{
 				{Name: "hw-activation"},
 				{Name: "hw-sp"},

@@ -124,7 +124,12 @@ type DMACost struct {
 	DGENone  int    `yaml:"dge_none_cycles"`
 	DGESW    int    `yaml:"dge_sw_cycles"`
 	DGEHW    int    `yaml:"dge_hw_cycles"`
-	// DGEPlain takes the overheads as ns instead of cycles of the PE clock.
+	// DGEClock is the clock of these cycles in units of 10 MHz; Parse puts
+	// clock.pe where a description has none (the documented formula divides by
+	// that frequency). It is a field of its own so that a change of the PE's
+	// clock leaves transfers alone.
+	DGEClock int `yaml:"dge_clock,omitempty"`
+	// DGEPlain takes the overheads as ns instead of cycles of DGEClock.
 	DGEPlain bool `yaml:"dge_plain_ns"`
 	// Div is bytes per ns of one engine, Div8 of all sixteen, which the one-byte
 	// path uses.
@@ -232,6 +237,9 @@ func Parse(from string, b []byte) (*Machine, error) {
 	if err := descfile.Decode(b, m); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", from, err)
 	}
+	if m.Reference.DMA.DGEClock == 0 {
+		m.Reference.DMA.DGEClock = m.Clock.PE
+	}
 	if err := m.Check(); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", from, err)
 	}
@@ -251,7 +259,7 @@ func (m *Machine) Check() error {
 		field string
 		v     int
 	}{{"clock.pe", m.Clock.PE}, {"clock.pe_array", m.Clock.PEArray}, {"clock.activation", m.Clock.Activation},
-		{"clock.pool", m.Clock.Pool}, {"clock.dve", m.Clock.DVE}, {"clock.sp", m.Clock.SP}} {
+		{"clock.pool", m.Clock.Pool}, {"clock.dve", m.Clock.DVE}, {"clock.sp", m.Clock.SP}, {"reference.dma.dge_clock", m.Reference.DMA.DGEClock}} {
 		if c.v < 1 || c.v > 100_000 {
 			return fmt.Errorf("%s is %d, not between 1 and 100000 (unit: 10 MHz)", c.field, c.v)
 		}

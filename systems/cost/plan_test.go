@@ -81,7 +81,7 @@ func TestTransfersEqualReference(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(2, seed))
 		mach := &machine.Machine{Clock: machine.Clock{PE: 1 + r.IntN(300), Activation: 140, Pool: 140, DVE: 96, SP: 140}}
-		d := machine.DMACost{ReadInit: r.Uint32N(2000), DGENone: r.IntN(50), DGESW: r.IntN(1000), DGEHW: r.IntN(1000), DGEPlain: r.IntN(2) == 0,
+		d := machine.DMACost{ReadInit: r.Uint32N(2000), DGENone: r.IntN(50), DGESW: r.IntN(1000), DGEHW: r.IntN(1000), DGEClock: 1 + r.IntN(300), DGEPlain: r.IntN(2) == 0,
 			Div: 1 + r.IntN(1<<r.IntN(16)), Div8: 1 + r.IntN(1<<r.IntN(16)), Engines: r.IntN(1 << r.IntN(14))}
 		mach.Reference = machine.Reference{DMA: d, OverlapCompute: 64, OverlapDMA: 1300, Costs: map[string]machine.Cost{"DMACopy": {Form: "dma"}}}
 		m := components.NewModule("transfers", "test")

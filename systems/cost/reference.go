@@ -176,7 +176,7 @@ func (r *reference) dgeOverhead(flags components.Flags) uint64 {
 	if d.DGEPlain {
 		return uint64(cycles)
 	}
-	return uint64(cycles) * 100 / uint64(r.clock.PE)
+	return uint64(cycles) * 100 / uint64(d.DGEClock)
 }
 
 // documentedEngines is over how many DMA engines the documented formula

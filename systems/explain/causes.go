@@ -23,11 +23,14 @@ type work struct {
 // candidate is a cause before its worth is known.
 type candidate struct {
 	Cause
-	// change makes the copy in which it does not exist; costs tells that it
+	// change makes the copy in which it does not exist; where costs is set it
 	// changes costs, of which the copy then has its own.
 	change func(c *components.World)
 	costs  bool
-	place  func(ctx context.Context, c *components.World) error
+	// least makes the copy in which the work of the cause takes as little as
+	// work can, 1 ns, and reports whether any of it uses PSUM.
+	least func(c *components.World) bool
+	place func(ctx context.Context, c *components.World) error
 }
 
 // causes lists what makes the makespan, what is worth most first.
@@ -35,12 +38,19 @@ func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathRe
 	list := x.workCauses(path)
 	list = append(list, x.constraints(path)...)
 	if v := path.Classes[attribute.ClassRuntime]; v > 0 {
-		list = append(list, candidate{Cause: Cause{Name: "runtime", Kind: "runtime", NS: v, AtMost: v, Bounded: true,
+		list = append(list, candidate{Cause: Cause{Name: "runtime", Kind: "runtime", NS: v,
 			Place: Place{Source: "before and behind the program"}}})
+	}
+	if x.pathBounds() {
+		for k := range list {
+			if c := &list[k]; c.Kind != "constraint" {
+				c.AtMost, c.Bounded = c.NS, true
+			}
+		}
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.NS, a.NS) })
 	list = list[:min(len(list), 2*x.opt.Top)]
-	if x.count.Window == nil && x.count.Block < 0 {
+	if x.whole() {
 		if err := x.evaluate(ctx, list); err != nil {
 			return err
 		}
@@ -54,6 +64,37 @@ func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathRe
 	})
 	r.Causes = r.Causes[:min(len(r.Causes), x.opt.Top)]
 	return nil
+}
+
+// whole tells whether the report is on the whole prediction, not on one block
+// or a window: only then does another prediction answer for a cause.
+func (x *Analysis) whole() bool { return x.count.Window == nil && x.count.Block < 0 }
+
+// pathBounds tells whether work is worth at most its time on the critical path:
+// without the work the path is still there, shorter by that time, if durations
+// do not depend on the moment and a rule does not let go what takes no time.
+func (x *Analysis) pathBounds() bool {
+	return !x.timesWork() && !x.Rules.Banks && !x.Rules.Couplings && x.Rules.Shares == nil
+}
+
+// sharing tells whether collectives of several streams share a bandwidth, so
+// that one of them that ends earlier can make another one longer.
+func (x *Analysis) sharing() bool {
+	if !x.Rules.Reflow {
+		return false
+	}
+	in, first := &x.World.Module.Instr, -1
+	for i := range in.Len() {
+		if !x.Rules.Shared(x.World.Module, uint32(i)) {
+			continue
+		}
+		l := int(in.Lane.At(i))
+		if first >= 0 && l != first {
+			return true
+		}
+		first = l
+	}
+	return false
 }
 
 // worth orders causes: what they are worth, or where that is not known their
@@ -99,20 +140,22 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 		}
 	}
 	for k := range out {
-		// Without the work the path is still there, shorter by its time.
-		out[k].AtMost, out[k].Bounded = out[k].NS, true
 		key := keys[k]
 		out[k].costs = true
-		out[k].change = func(c *components.World) {
-			in := &c.Module.Instr
+		set := func(c *components.World, least uint32) (psum bool) {
+			in, was := &c.Module.Instr, m.Instr.Latency.Slice()
 			issue, latency := in.Issue.Slice(), in.Latency.Slice()
 			lane, opcode := in.Lane.Slice(), in.Opcode.Slice()
 			for i := range issue {
 				if lane[i] == key.lane && opcode[i] == key.opcode {
-					issue[i], latency[i] = 0, 0
+					issue[i], latency[i] = 0, min(least, was[i])
+					psum = psum || in.Banks.At(i) != 0 || place.Chained(in.Flags.At(i), 0)
 				}
 			}
+			return psum
 		}
+		out[k].change = func(c *components.World) { set(c, 0) }
+		out[k].least = func(c *components.World) bool { return set(c, 1) }
 	}
 	return out
 }
@@ -144,22 +187,23 @@ func (x *Analysis) constraints(path *attribute.PathReport) []candidate {
 		}
 		out = append(out, c)
 	}
-	if a, b := w.Latency(components.RunA), w.Latency(components.RunB); a > b && x.count.Window == nil && x.count.Block < 0 {
-		// Run B is the answer already.
-		add(components.CauseAnti, "anti-dependencies", nil, nil)
-		if n := len(out); n > 0 {
-			out[n-1].AtMost, out[n-1].Exact, out[n-1].Bounded = a-b, true, true
+	for _, r := range place.Table() {
+		switch {
+		case r.Constraint == "":
+		case r.Switch != nil:
+			add(r.Cause, r.Constraint, func(*components.World) {}, func(all *place.Rules) { *r.Switch(all) = false })
+		case r.Edges != "" && r.Cause != components.CauseAnti:
+			add(r.Cause, r.Constraint, dropClass(r.Class), nil)
+		default: // run B is the answer for anti-dependencies; barriers stay
+			add(r.Cause, r.Constraint, nil, nil)
 		}
-	} else {
-		add(components.CauseAnti, "anti-dependencies", nil, nil)
+		if n := len(out); r.Cause == components.CauseAnti && n > 0 && out[n-1].Name == r.Constraint && x.whole() {
+			if a, b := w.Latency(components.RunA), w.LatencyB().Or(0); a > b && b > 0 {
+				out[n-1].AtMost, out[n-1].Exact, out[n-1].Bounded = a-b, true, true
+			}
+		}
 	}
-	add(components.CauseOutput, "output dependencies", dropClass(components.ClassOutput), nil)
-	add(components.CauseOrdered, "ordering edges", dropClass(components.ClassOrdered), nil)
-	add(components.CauseBank, "PSUM banks", func(*components.World) {}, func(r *place.Rules) { r.Banks = false })
-	add(components.CauseCoupling, "engine couplings", func(*components.World) {}, func(r *place.Rules) { r.Couplings = false })
-	add(components.CauseRing, "DMA ring depth", func(*components.World) {}, func(r *place.Rules) { r.Rings = false })
 	add(components.CauseSemaphore, "semaphores of the runtime", nil, nil)
-	add(components.CauseBarrier, "barriers", nil, nil)
 	return out
 }
 
@@ -175,9 +219,10 @@ func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, x.World.Config.Jobs))
 	pool := scenario.NewPool(x.World)
+	sharing := x.sharing()
 	for k := range list {
 		c := &list[k]
-		if c.change == nil || c.Exact || c.costs && x.knows() || !c.costs && x.semaphores() {
+		if c.change == nil || c.Exact || c.costs && x.timesWork() || !c.costs && x.semaphores() {
 			continue
 		}
 		g.Go(func() error {
@@ -189,13 +234,36 @@ func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
 			}
 			c.change(f)
 			run := x.Engine.Place
-			if c.place != nil {
+			exact := true
+			switch {
+			case c.place != nil:
 				run = c.place
+			case c.costs && sharing:
+				// With less of this work another collective may be stretched more
+				// or less than without any. None takes less than unstretched.
+				exact = false
+				run = func(ctx context.Context, f *components.World) error {
+					r := x.Rules
+					r.Reflow, r.ReflowWeight = false, 0
+					return place.RunRules(ctx, f, r)
+				}
 			}
 			if err := run(ctx, f); err != nil {
 				return err
 			}
-			c.AtMost, c.Exact, c.Bounded = base-min(base, f.Latency(components.RunA)), true, true
+			least := f.Latency(components.RunA)
+			// The rules of PSUM let the last user of a bank decide when it is free,
+			// and what takes no time is none. So a little work can end earlier than
+			// none; in between, less is never later.
+			if c.least != nil && (x.Rules.Banks || x.Rules.Couplings) && c.least(f) {
+				if err := run(ctx, f); err != nil {
+					return err
+				}
+				if l := f.Latency(components.RunA); l < least {
+					least, exact = l, false
+				}
+			}
+			c.AtMost, c.Exact, c.Bounded = base-min(base, least), exact, true
 			return nil
 		})
 	}

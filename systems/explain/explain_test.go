@@ -130,7 +130,7 @@ func TestCausesAreWorthWhatTheySay(t *testing.T) {
 			for _, kind := range r.Kinds {
 				banks = banks || kind.Name == "bank" || kind.Name == "coupling"
 			}
-			if c.Kind == "work" && (!c.Exact || c.AtMost > c.NS && !banks) {
+			if c.Kind == "work" && (!c.Bounded || c.AtMost > c.NS && !banks) {
 				t.Fatalf("module %d: %s is worth %d, more than its %d on the path", k, c.Name, c.AtMost, c.NS)
 			}
 			if c.Share < 0 || c.Share > 1 || c.Gain > 1 {

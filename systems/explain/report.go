@@ -38,9 +38,9 @@ type Cause struct {
 	NS    uint64  `json:"path_ns"`
 	Share float64 `json:"path_share"`
 	// AtMost is what the prediction would fall by if the work took no time or
-	// the constraint did not exist: worked out by a prediction where Exact is
-	// set, else bounded by the time on the critical path where Bounded is. Of
-	// other constraints nothing is known but their time on the path.
+	// the constraint did not exist: the difference of two predictions where
+	// Exact is set, else an upper bound where Bounded is. Of other causes
+	// nothing is known but their time on the path.
 	AtMost  uint64  `json:"at_most_ns"`
 	Gain    float64 `json:"at_most_share"`
 	Exact   bool    `json:"exact"`
@@ -306,9 +306,9 @@ func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// knows tells whether the model itself said what held the instructions: it
-// times work by itself, from the machine.
-func (x *Analysis) knows() bool { return x.World.Why[components.RunA] != nil }
+// timesWork tells whether the model times work by itself, from the machine and
+// the moment at which it runs, not from the costs of the instructions.
+func (x *Analysis) timesWork() bool { return x.World.Config.Model == components.Calibrated }
 
 // semaphores tells whether the model follows the semaphores of the input: it
 // does not see single dependencies left out.

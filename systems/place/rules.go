@@ -24,8 +24,14 @@ type Rule struct {
 	// Params are the parameters of the machine description that it reads,
 	// under their what-if names.
 	Params []string
-	// Off is the what-if change that removes the rule; "" where none does.
-	Off string
+	// Constraint is the name under which explain lists what the rule holds, and
+	// which drop=… of a what-if takes; "" for the order of a lane and for flow,
+	// which explain lists as the work that is waited for.
+	Constraint string
+	// Edges is the kind of the dependencies of the rule in drop=KIND of a
+	// what-if, and Class their class; "" where the rule is none of dependencies.
+	Edges string
+	Class uint8
 	// Name and Switch are those of a rule that a what-if turns on and off.
 	Name   string
 	Switch func(*Rules) *bool
@@ -42,21 +48,21 @@ var table = [...]Rule{
 	{Cause: components.CauseLane, Doc: "An engine takes its instructions in program order: the next one starts when the one before it has left the lane, an issue interval after its start.",
 		Params: []string{"issue.*"}, waits: waitLane, takes: takeLane},
 	{Cause: components.CauseFlow, Doc: "A reader starts when the result of the writer has arrived: at its end, for a DMA trigger at its start.",
-		Params: []string{"latency.*"}, Off: "drop=flow"},
+		Params: []string{"latency.*"}},
 	{Cause: components.CauseOutput, Doc: "A second writer starts when the result of the first has arrived.",
-		Params: []string{"latency.*"}, Off: "drop=output"},
+		Params: []string{"latency.*"}, Constraint: "output dependencies", Edges: "output", Class: components.ClassOutput},
 	{Cause: components.CauseOrdered, Doc: "An ordered instruction starts when the one before it has left its lane; after a DMA trigger when the transfer has ended; after a collective, where it is itself a collective or runs on Pool, when that collective's inputs had arrived.",
-		Params: []string{"issue.*"}, Off: "drop=ordered"},
+		Params: []string{"issue.*"}, Constraint: "ordering edges", Edges: "ordered", Class: components.ClassOrdered},
 	{Cause: components.CauseBank, Doc: "An instruction that writes a PSUM bank starts when the last user of the bank has left its lane; where the input does not tell the bank, when the last such write of the core has.",
-		Name: "banks", Switch: func(r *Rules) *bool { return &r.Banks }, Off: "rule.banks=off", waits: waitBanks, takes: takeBanks},
+		Constraint: "PSUM banks", Name: "banks", Switch: func(r *Rules) *bool { return &r.Banks }, waits: waitBanks, takes: takeBanks},
 	{Cause: components.CauseCoupling, Doc: "DVE and Pool share a port: neither starts before the other has left its lane. Activation starts when the PSUM writes of both have ended.",
-		Name: "couplings", Switch: func(r *Rules) *bool { return &r.Couplings }, Off: "rule.couplings=off", waits: waitCoupled, takes: takePSUM},
+		Constraint: "engine couplings", Name: "couplings", Switch: func(r *Rules) *bool { return &r.Couplings }, waits: waitCoupled, takes: takePSUM},
 	{Cause: components.CauseRing, Doc: "A DMA trigger on a full ring starts when the oldest transfer in flight has left its queue.",
-		Params: []string{"queue.*"}, Name: "rings", Switch: func(r *Rules) *bool { return &r.Rings }, Off: "rule.rings=off"},
+		Params: []string{"queue.*"}, Constraint: "DMA ring depth", Name: "rings", Switch: func(r *Rules) *bool { return &r.Rings }},
 	{Cause: components.CauseBarrier, Doc: "A barrier starts when Activation, DVE, PE, Pool and SP have left their lanes.",
-		waits: waitBarrier},
+		Constraint: "barriers", waits: waitBarrier},
 	{Cause: components.CauseAnti, Doc: "A writer starts when the last reader of the old value has ended. Run B leaves these edges out.",
-		Params: []string{"latency.*"}, Off: "drop=anti"},
+		Params: []string{"latency.*"}, Constraint: "anti-dependencies", Edges: "anti", Class: components.ClassAnti},
 }
 
 // Rules are the rules of one model on one machine.

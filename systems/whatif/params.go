@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,8 +57,8 @@ type Parameter struct {
 // Parameters lists what can be assigned, patterns included.
 func Parameters() []Parameter {
 	return []Parameter{
-		{"clock", "all engine clocks"},
-		{"pe.clock, act.clock, dve.clock, pool.clock, sp.clock", "one engine's clock, in steps of 10 MHz: 1.2x, 1.4GHz"},
+		{"clock", "the clocks of all engines; descriptor generation (reference.dma.dge_clock) and transfers keep theirs"},
+		{"pe.clock, act.clock, dve.clock, pool.clock, sp.clock", "one engine's clock, in steps of 10 MHz: 1.2x, 1.4GHz; it drives the instructions of the engine and, in the reference model, every opcode whose cost names it (clock: dve of Memset, on any engine); sp.clock drives what has no engine clock of its own"},
 		{"dma.engines", "number of DMA engines over which a transfer is spread"},
 		{"dma.rate", "bytes per ns of one DMA engine"},
 		{"queue.depth, queue.depth.NAME", "entries of every DMA ring, or of one queue or queue class (reference model)"},
@@ -271,8 +272,8 @@ func (p *plan) clock(engine string, s Setting) error {
 	}
 	switch engine {
 	case "pe":
-		// The array's clock is the engine's; that of the documented formulas
-		// goes with it.
+		// The array's clock is the engine's; that of the documented formulas of
+		// PE instructions goes with it.
 		was := c.PEArray
 		if err := one(&c.PEArray); err != nil {
 			return err
@@ -392,17 +393,18 @@ func (p *plan) rule(name string, s Setting) error {
 	if p.w.Config.Model != cost.Reference {
 		return fmt.Errorf("rules are the reference model's, not the %s model's", p.w.Config.Model)
 	}
-	switch name {
-	case "banks":
-		p.rules = append(p.rules, func(r *place.Rules) { r.Banks = on })
-	case "couplings":
-		p.rules = append(p.rules, func(r *place.Rules) { r.Couplings = on })
-	case "rings":
-		p.rules = append(p.rules, func(r *place.Rules) { r.Rings = on })
-	default:
-		return errors.New("the rules are banks, couplings and rings")
+	var names []string
+	for _, r := range place.Table() {
+		if r.Switch == nil {
+			continue
+		}
+		if r.Name == name {
+			p.rules = append(p.rules, func(all *place.Rules) { *r.Switch(all) = on })
+			return nil
+		}
+		names = append(names, r.Name)
 	}
-	return nil
+	return fmt.Errorf("no rule is called %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // latency scales what instructions of an engine or opcode take.
@@ -608,12 +610,15 @@ func (p *plan) needsEdges(name string) error {
 	return nil
 }
 
-// constraints are the names under which explain lists what drop leaves out;
-// those with a rule are rules of the reference model.
-var constraints = []struct{ name, kind, rule string }{
-	{"anti-dependencies", "anti", ""}, {"output dependencies", "output", ""}, {"ordering edges", "ordered", ""},
-	{"PSUM banks", "", "banks"}, {"engine couplings", "", "couplings"}, {"DMA ring depth", "", "rings"},
-	{"bank", "", "banks"}, {"coupling", "", "couplings"}, {"ring", "", "rings"},
+// constraint returns the rule that drop names: by its constraint as explain
+// lists it, the kind of its dependencies, or its cause.
+func constraint(name string) (place.Rule, bool) {
+	for _, r := range place.Table() {
+		if (r.Edges != "" || r.Switch != nil) && (strings.EqualFold(r.Constraint, name) || name == cmp.Or(r.Edges, r.Cause.String())) {
+			return r, true
+		}
+	}
+	return place.Rule{}, false
 }
 
 // drop leaves dependencies out.
@@ -622,7 +627,7 @@ func (p *plan) drop(s Setting) error {
 	if some {
 		name, ok := strings.CutPrefix(filter, "buffer=")
 		name = unquote(name)
-		if kind != "anti" && kind != constraints[0].name || !ok || name == "" {
+		if r, _ := constraint(kind); r.Cause != components.CauseAnti || !ok || name == "" {
 			return errors.New("write drop=anti:buffer=NAME")
 		}
 		p.edges = append(p.edges, func(ctx context.Context, p *plan) error {
@@ -645,29 +650,21 @@ func (p *plan) drop(s Setting) error {
 		if k == "" {
 			return errors.New("a name is missing: write drop=anti, or several as drop=anti+output")
 		}
-		for _, c := range constraints {
-			if strings.EqualFold(c.name, k) {
-				if k = c.kind; c.rule != "" {
-					if err := p.rule(c.rule, Setting{Name: "rule." + c.rule, Text: "off"}); err != nil {
-						return err
-					}
-				}
-				break
+		r, ok := constraint(k)
+		switch {
+		case !ok:
+			return fmt.Errorf("%q is not anti, output or ordered, nor a constraint that explain names (%s)", k, constraintNames())
+		case r.Switch != nil:
+			if err := p.rule(r.Name, Setting{Name: "rule." + r.Name, Text: "off"}); err != nil {
+				return err
 			}
-		}
-		switch k {
-		case "": // a rule
-		case "anti":
+		case r.Cause == components.CauseAnti:
 			if err := p.needsEdges("drop"); err != nil {
 				return err
 			}
 			p.runB = true
-		case "output":
-			classes = append(classes, components.ClassOutput)
-		case "ordered":
-			classes = append(classes, components.ClassOrdered)
 		default:
-			return fmt.Errorf("%q is not anti, output or ordered, nor a constraint that explain names (%s)", k, constraintNames())
+			classes = append(classes, r.Class)
 		}
 	}
 	if len(classes) == 0 {
@@ -675,12 +672,7 @@ func (p *plan) drop(s Setting) error {
 	}
 	p.edges = append(p.edges, func(_ context.Context, p *plan) error {
 		scenario.Without(p.w, func(_ uint32, _ int, word uint32) bool {
-			for _, c := range classes {
-				if uint8(word>>ecs.ClassShift) == c {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(classes, uint8(word>>ecs.ClassShift))
 		})
 		return nil
 	})
@@ -689,8 +681,10 @@ func (p *plan) drop(s Setting) error {
 
 func constraintNames() string {
 	var out []string
-	for _, c := range constraints[:6] {
-		out = append(out, c.name)
+	for _, r := range place.Table() {
+		if r.Edges != "" || r.Switch != nil {
+			out = append(out, r.Constraint)
+		}
 	}
 	return strings.Join(out, ", ")
 }

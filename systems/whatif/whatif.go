@@ -193,7 +193,8 @@ func (p *plan) rescale() {
 			case x.byEngine && lanes[lane[i]] != components.DMA && engine[i] != x.engine:
 				continue
 			}
-			latency[i] = times(latency[i], x.result)
+			// What takes time keeps 1 ns of it: rules look at whether there is any.
+			latency[i] = max(times(latency[i], x.result), min(latency[i], 1))
 			issue[i] = times(issue[i], x.issue)
 		}
 	}
