@@ -38,7 +38,7 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 			if n != g.Count {
 				t.Errorf("%s, %s: query has %d instructions of %s, run %d", input, loops, g.Count, g.Value, n)
 			}
-			if !sumOf(g.Value, g.NS, busy[g.Value], loops) {
+			if !sumOf(g.NS, busy[g.Value], loops) {
 				t.Errorf("%s, %s: query has %d ns of %s, run %d", input, loops, g.NS, g.Value, busy[g.Value])
 			}
 		}
@@ -69,7 +69,7 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 		rows[r["engine"]] += number(t, r["busy_ns"]) * number(t, r["executions"])
 	}
 	for name, ns := range busy {
-		if !sumOf(name, rows[name], ns, loops) {
+		if !sumOf(rows[name], ns, loops) {
 			t.Errorf("%s, %s: the slices of %s sum to %d ns, run has %d", input, loops, name, rows[name], ns)
 		}
 	}
@@ -131,13 +131,13 @@ type answer struct {
 
 // sumOf reports whether the sum over rows of weight × duration is the busy
 // time of a lane. Where trips count, the execution that is drawn stands for all
-// of a row's, which differ, and transfers of successive iterations are in
-// flight together (docs/figures.md).
-func sumOf(lane string, sum, busy uint64, loops string) bool {
+// of a row's, and successive iterations overlap (docs/figures.md): the sum may
+// be any more, and a little less.
+func sumOf(sum, busy uint64, loops string) bool {
 	if loops == "once" {
 		return sum == busy
 	}
-	return float64(sum) > 0.9*float64(busy) && (lane == "DMA" || float64(sum) < 1.5*float64(busy))
+	return float64(sum) > 0.9*float64(busy)
 }
 
 func (a *answer) hasBlock(runA, runB uint64) bool {
@@ -214,7 +214,11 @@ func toCBOR(t testing.TB, from, to string) {
 	}
 	var doc any
 	decode(t, string(text), &doc)
-	b, err := cbor.Marshal(doc)
+	mode, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := mode.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
