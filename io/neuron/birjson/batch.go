@@ -134,7 +134,7 @@ type instr struct {
 	mstart     uint64
 	mdur       uint32
 	hasRef     bool
-	given      bool // it has a member perfsim
+	given      givenSet
 	overrides  bool // its transfer is given, not that of a DMA block
 
 	deps, ops, late, syncs, refs rng

@@ -87,6 +87,20 @@ func flagOf(name []byte) (components.Flags, bool) {
 	return 0, false
 }
 
+// givenSet says what of a row's geometry its member "perfsim" gives.
+type givenSet uint8
+
+const (
+	givenBanks givenSet = 1 << iota
+	givenDMABytes
+	givenDMARow
+	givenDType
+	givenElems
+	givenFlags
+	givenOutElems
+	givenParts
+)
+
 // ours reads the member "perfsim": values that do not follow from the
 // documented members. What it has wins.
 func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) error {
@@ -108,19 +122,25 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		}
 		switch string(key) {
 		case "banks":
+			in.given |= givenBanks
 			in.banks = uint16(uint(v, math.MaxUint16))
 		case "compiler_pc":
 			in.compilerPC = uint32(uint(v, math.MaxUint32))
 		case "dma_bytes":
+			in.given |= givenDMABytes
 			in.dmaBytes = uint(v, math.MaxInt64)
 			in.overrides = true
 		case "dma_row":
+			in.given |= givenDMARow
 			in.dmaRow = uint32(uint(v, math.MaxUint32))
 		case "dtype":
+			in.given |= givenDType
 			in.dtype, _ = components.ParseDType(string(text(v)))
 		case "elems":
+			in.given |= givenElems
 			in.elems = uint32(uint(v, math.MaxUint32))
 		case "flags":
+			in.given |= givenFlags
 			in.geometry.flags, *flags = 0, 0
 			for _, n := range v.GetArray() {
 				f, ok := flagOf(text(n))
@@ -145,8 +165,10 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 				err = errors.New("measured is not [start, duration]")
 			}
 		case "out_elems":
+			in.given |= givenOutElems
 			in.outElems = uint32(uint(v, math.MaxUint32))
 		case "parts":
+			in.given |= givenParts
 			in.parts = uint16(uint(v, math.MaxUint16))
 		case "pc":
 			in.pc = uint32(uint(v, math.MaxUint32))

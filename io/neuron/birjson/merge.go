@@ -83,14 +83,14 @@ type otherEdge struct {
 }
 
 type latePlace struct {
-	fn         int
-	row        uint32
-	op         uint32
-	name, set  []byte
-	owner      []byte
-	offset     int64
-	overridden bool
-	at         jsonscan.Place
+	fn        int
+	row       uint32
+	op        uint32
+	name, set []byte
+	owner     []byte
+	offset    int64
+	given     givenSet
+	at        jsonscan.Place
 }
 
 type trigger struct {

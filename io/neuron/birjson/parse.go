@@ -268,7 +268,6 @@ func (w *worker) fill(in *instr, f *fields) error {
 		return err
 	}
 	if f.perfsim != nil {
-		in.given = true
 		if err := w.ours(in, f.perfsim, &flags); err != nil {
 			return fmt.Errorf("perfsim: %w", err)
 		}

@@ -139,7 +139,7 @@ func (g *merger) findLate(names map[string]int) {
 	for i := 0; i < len(g.late); {
 		row := g.late[i].row
 		found := false
-		overridden := g.late[i].overridden
+		given := g.late[i].given
 		for ; i < len(g.late) && g.late[i].row == row; i++ {
 			l := &g.late[i]
 			fn := l.fn
@@ -172,24 +172,42 @@ func (g *merger) findLate(names map[string]int) {
 			t.Base.Set(int(l.op), op.Base)
 			found = true
 		}
-		if found && !overridden {
-			g.rederive(components.InstrID(row))
+		if found {
+			g.rederive(components.InstrID(row), given)
 		}
 	}
 	g.late = nil
 }
 
-func (g *merger) rederive(i components.InstrID) {
+// rederive works out the geometry of a row again, but for what was given.
+func (g *merger) rederive(i components.InstrID, given givenSet) {
 	t := &g.m.Instr
-	d := derive(t.Opcode.At(int(i)), operandsOf(g.m, i, nil))
-	t.Elems.Set(int(i), d.elems)
-	t.Parts.Set(int(i), d.parts)
-	t.DType.Set(int(i), d.dtype)
-	t.Banks.Set(int(i), d.banks)
-	t.Flags.Set(int(i), t.Flags.At(int(i))&^operandFlags|d.flags)
-	lazy(&t.OutElems, uint32(i), d.outElems)
-	lazy(&t.DMABytes, uint32(i), d.dmaBytes)
-	lazy(&t.DMARow, uint32(i), d.dmaRow)
+	r := int(i)
+	d := derive(t.Opcode.At(r), operandsOf(g.m, i, nil))
+	if given&givenElems == 0 {
+		t.Elems.Set(r, d.elems)
+	}
+	if given&givenParts == 0 {
+		t.Parts.Set(r, d.parts)
+	}
+	if given&givenDType == 0 {
+		t.DType.Set(r, d.dtype)
+	}
+	if given&givenBanks == 0 {
+		t.Banks.Set(r, d.banks)
+	}
+	if given&givenFlags == 0 {
+		t.Flags.Set(r, t.Flags.At(r)&^operandFlags|d.flags)
+	}
+	if given&givenOutElems == 0 {
+		lazy(&t.OutElems, uint32(i), d.outElems)
+	}
+	if given&givenDMABytes == 0 {
+		lazy(&t.DMABytes, uint32(i), d.dmaBytes)
+	}
+	if given&givenDMARow == 0 {
+		lazy(&t.DMARow, uint32(i), d.dmaRow)
+	}
 }
 
 // operandsOf appends the operands of an instruction to dst.
