@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"perfsim/components"
 	"perfsim/io/format"
@@ -14,13 +15,24 @@ import (
 	"perfsim/systems/nki"
 )
 
-// kernelPath takes the function off kernel.py:function where no file has the
-// whole name.
-func kernelPath(path string) (file, function string, source bool) {
-	file, function, source = kernels.IsSource(path)
+// kernelPath takes the function off kernel.py:function, or name:function where
+// the format is that of kernel sources, where no file has the whole name. It
+// reports whether the user named the input as Python, by name or by format.
+func kernelPath(path, format string) (file, function string, source bool) {
+	switch format {
+	case "":
+		file, function, source = kernels.IsSource(path)
+	case kernels.SourceImporter.Name:
+		file, source = path, true
+		if i := strings.LastIndexByte(path, ':'); i > 0 {
+			file, function = path[:i], path[i+1:]
+		}
+	default:
+		return path, "", false
+	}
 	if function != "" {
 		if _, err := os.Stat(path); err == nil {
-			return path, "", false
+			return path, "", format != ""
 		}
 	}
 	return file, function, source

@@ -30,6 +30,8 @@ type Reading struct {
 	Format string
 	// NoVerify leaves out the checksums of snapshots.
 	NoVerify bool
+	// Executes, where not nil, is called before a kernel source is executed.
+	Executes func(path string)
 	// NoGraphs refuses operator graphs, which have no measured times.
 	NoGraphs bool
 	// SkipOperands leaves the operands of snapshots on disk where the
@@ -89,7 +91,7 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 		return &Loaded{Module: r.Module, Input: r.Module.Name, settings: s}, nil
 	}
 	src := r.Source
-	path, function, source := kernelPath(r.Path)
+	path, function, source := kernelPath(r.Path, r.Format)
 	if src == nil {
 		var err error
 		if src, err = format.Open(ctx, path, r.Stdin); err != nil {
@@ -126,6 +128,8 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 			return nil, fmt.Errorf("%s: a kernel (%s) has no measured times", src.Name, imp.Name)
 		}
 		opt.Kernel = s.Kernel
+		opt.Kernel.Execute = source
+		opt.Kernel.Executes = r.Executes
 		opt.Kernel.Function = cmp.Or(function, s.Kernel.Function)
 		return l, l.lowerKernel(ctx, r, src, imp, opt)
 	}

@@ -63,6 +63,12 @@ type KernelCall struct {
 	Machine  string    // that the kernel is recorded for
 	Seconds  float64   // time limit, 0 for the default
 	Stderr   io.Writer // takes what the kernel prints; nil drops it
+
+	// Execute says that the user named the file as Python (.py, or the format),
+	// so that it may be executed. What a file holds is no permission.
+	Execute bool
+	// Executes, where not nil, is called before the file is executed.
+	Executes func(path string)
 }
 
 // SniffLen is how many bytes of the unwrapped input a sniffer sees first.

@@ -46,9 +46,11 @@ func (f *inputFlags) refuseKernelFlags(l *systems.Loaded) error {
 	return nil
 }
 
-// sayExecutes says before a kernel source runs that it does.
-func (f *inputFlags) sayExecutes(c *cobra.Command, path string) {
-	if _, _, source := nki.IsSource(path); source && !f.quiet {
-		fmt.Fprintf(c.ErrOrStderr(), "perfsim: executing %s with python3 to record the kernel\n", path)
+// sayExecutes returns what says, before a kernel source runs, that it does.
+func (f *inputFlags) sayExecutes(c *cobra.Command) func(path string) {
+	return func(path string) {
+		if !f.quiet {
+			fmt.Fprintf(c.ErrOrStderr(), "perfsim: executing %s with python3 to record the kernel\n", path)
+		}
 	}
 }

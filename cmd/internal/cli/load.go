@@ -202,7 +202,7 @@ func (f *inputFlags) load(ctx context.Context, c *cobra.Command, path string, p 
 		return nil, err
 	}
 	r := f.reading(c, path, p)
-	f.sayExecutes(c, path)
+	r.Executes = f.sayExecutes(c)
 	l, err := systems.Load(ctx, &r, f.settings)
 	p.finish()
 	if err != nil {

@@ -35,7 +35,6 @@ command makes of the source first. docs/nki.md describes the format.`,
 			if !ok {
 				return usagef("%s is no Python file (.py)", args[0])
 			}
-			in.sayExecutes(c, args[0])
 			src, err := format.Open(c.Context(), path, c.InOrStdin())
 			if err != nil {
 				return err
@@ -43,6 +42,7 @@ command makes of the source first. docs/nki.md describes the format.`,
 			defer src.Close()
 			call := in.settings.Kernel
 			call.Function, call.Machine, call.Stderr = function, cmp.Or(in.settings.Machine, "trn2"), c.ErrOrStderr()
+			call.Execute, call.Executes = true, in.sayExecutes(c)
 			rec, size, err := nki.Record(c.Context(), src, call, out)
 			if usage, ok := errors.AsType[*nki.UsageError](err); ok {
 				return usageError{usage}

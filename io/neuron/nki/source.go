@@ -35,7 +35,7 @@ var apiImport = regexp.MustCompile(`(?m)^[ \t]*(?:import|from)[ \t]+(?:neuronxcc
 
 // SourceImporter runs kernel sources.
 var SourceImporter = format.Importer{
-	Name:   "nki",
+	Name:   "nki-source",
 	Title:  "NKI kernel source",
 	Sniff:  apiImport.Match,
 	Record: Run,
@@ -59,26 +59,28 @@ type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// Run records the kernel source src: it executes the file with python3.
+// refuse returns why src must not be executed, or nil: only a file on disk is,
+// and only one that the user named as Python.
+func refuse(src *format.Source, call format.KernelCall) error {
+	switch {
+	case src.Path == "":
+		return &UsageError{src.Name + " holds a Python kernel that is compressed, in an archive, in a pipe or in UTF-16, and is not executed; save it as a file whose name ends in .py and give that name"}
+	case !call.Execute:
+		return &UsageError{src.Name + " looks like a Python kernel, which perfsim has to execute, and its name does not end in .py; add --format nki-source to execute it"}
+	}
+	return nil
+}
+
+// Run records the kernel source src: it executes the file with python3 where
+// the call permits that.
 func Run(ctx context.Context, src *format.Source, opt format.Options) (*nkirecord.Record, error) {
 	dir, err := os.MkdirTemp("", "perfsim-nki-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	path := src.Path
-	if path == "" {
-		text, err := src.ReadAll(64 << 20)
-		if err != nil {
-			return nil, err
-		}
-		path = filepath.Join(dir, "kernel.py")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return nil, err
-		}
-	}
 	out := filepath.Join(dir, "record.nki.jsonl")
-	if err := execute(ctx, dir, path, out, opt.Kernel); err != nil {
+	if err := execute(ctx, dir, src, out, opt.Kernel); err != nil {
 		return nil, err
 	}
 	in, err := format.Open(ctx, out, nil)
@@ -97,15 +99,12 @@ func Record(ctx context.Context, src *format.Source, call format.KernelCall, out
 		return 0, 0, err
 	}
 	defer os.RemoveAll(dir)
-	if src.Path == "" {
-		return 0, 0, fmt.Errorf("%s: record needs a file", src.Name)
-	}
 	suffix := ".jsonl"
 	if strings.HasSuffix(out, ".gz") {
 		suffix += ".gz"
 	}
 	made := filepath.Join(dir, "record"+suffix)
-	if err := execute(ctx, dir, src.Path, made, call); err != nil {
+	if err := execute(ctx, dir, src, made, call); err != nil {
 		return 0, 0, err
 	}
 	in, err := format.Open(ctx, made, nil)
@@ -149,7 +148,11 @@ func Unpack(dir string) error { return os.CopyFS(dir, recorder) }
 
 // execute runs the recorder in a process group of its own, which is gone when
 // it returns.
-func execute(ctx context.Context, dir, path, out string, call format.KernelCall) error {
+func execute(ctx context.Context, dir string, src *format.Source, out string, call format.KernelCall) error {
+	if err := refuse(src, call); err != nil {
+		return err
+	}
+	path := src.Path
 	python, err := Python()
 	if err != nil {
 		return err
@@ -188,6 +191,9 @@ func execute(ctx context.Context, dir, path, out string, call format.KernelCall)
 	cmd.Stderr = stderr
 	own(cmd)
 	cmd.WaitDelay = 2 * time.Second
+	if call.Executes != nil {
+		call.Executes(path)
+	}
 	err = cmd.Run()
 	reap(cmd)
 	if ctx.Err() != nil {
