@@ -11,12 +11,18 @@ const (
 	NoteInferred    = "inferred-records"    // a measured profile lost records
 	NoteLostIDs     = "lost-record"         // dependencies on records that are not there
 	NoteFreedWaits  = "waits-without-end"   // waits that no instruction signals
+
+	// Kinds of kernels whose predictions were measured far off.
+	NoteTinyRows         = "kernel-tiny-rows"         // limited by transfers of single elements
+	NoteRepeatedLoads    = "kernel-repeated-loads"    // limited by loads of the same bytes
+	NoteTinyInstructions = "kernel-tiny-instructions" // limited by instructions of a few elements
 )
 
 // Headline reports whether the note is printed beside the latency.
 func (n Note) Headline() bool {
 	switch n.Code {
-	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred, NoteLostIDs, NoteFreedWaits:
+	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred, NoteLostIDs, NoteFreedWaits,
+		NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions:
 		return true
 	}
 	return false

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"perfsim/components"
+	"perfsim/systems/nki"
 )
 
 // errBeyond is the end of a prediction that no number of 64 bits holds. Sums
@@ -25,5 +26,8 @@ func remarks(w *World) {
 	m := w.Module
 	if w.NoRunB != "" {
 		m.Note("no-run-b", "no run without anti-dependencies: "+w.NoRunB, 1)
+	}
+	if m.Format == nki.Format {
+		nki.Caution(m, w.Summary.Busy(m.Lanes.Len()), w.Latency(components.RunA))
 	}
 }

@@ -4,28 +4,41 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"perfsim/components"
 	"perfsim/systems"
 )
 
 // modelError is the share by which two predictions of variants of one kernel
-// must differ to be marked: the median error on the NKIBench kernels on trn2
-// (docs/nki.md).
-const modelError = 0.11
+// must differ for their order to be clear: the median error on the NKIBench
+// kernels on the machine (docs/nki.md). Machines without a measurement have
+// scaled constants, as trn1 has.
+func modelError(machine string) float64 {
+	if machine == "trn2" {
+		return 0.11
+	}
+	return 0.24
+}
 
 // rankRow is one variant.
 type rankRow struct {
 	Input     string  `json:"input"`
 	LatencyNs uint64  `json:"latency_ns"`
 	Slower    float64 `json:"slower_than_fastest"`
-	Clear     bool    `json:"clear"`
-	Bound     string  `json:"busiest_engine"`
-	Busy      float64 `json:"busiest_share"`
-	HBMBytes  uint64  `json:"hbm_bytes"`
-	Spills    bool    `json:"spills"`
-	Error     string  `json:"error,omitempty"`
+	// Clear and Within say whether the distance to the row above is larger
+	// than the model's error; of the first row both are false.
+	Clear    bool     `json:"clear"`
+	Within   bool     `json:"within_model_error"`
+	Cautions []string `json:"cautions,omitempty"`
+	Bound    string   `json:"busiest_engine"`
+	Busy     float64  `json:"busiest_share"`
+	HBMBytes uint64   `json:"hbm_bytes"`
+	Spills   bool     `json:"spills"`
+	Error    string   `json:"error,omitempty"`
+	limit    float64
 }
 
 func newRankCommand() *cobra.Command {
@@ -36,8 +49,9 @@ func newRankCommand() *cobra.Command {
 		Short: "Predict several variants of a kernel and list them, fastest first",
 		Long: `rank predicts every INPUT with the same arguments and prints a table, fastest
 first. A variant whose distance to the one above it is larger than the model's
-error is marked *; the order of others may be the other way round on the chip.
-An INPUT that fails is listed last with its error.`,
+error is marked *; one within the model's error is marked ≈, and the chip may order
+the two the other way round. A kernel of a kind that was measured far from its
+prediction has the note caution. An INPUT that fails is listed last with its error.`,
 		Example: `  perfsim rank v1.py v2.py v3.py --arg 'bf16[2048,2048]' --arg 'bf16[2048,2048]'
   perfsim rank --json kernels.py:v1 kernels.py:v2 | jq -r '.[0].input'`,
 		Args: cobra.MinimumNArgs(1),
@@ -88,7 +102,10 @@ An INPUT that fails is listed last with its error.`,
 					continue
 				}
 				rows[i].Slower = float64(rows[i].LatencyNs)/float64(rows[0].LatencyNs) - 1
-				rows[i].Clear = i > 0 && float64(rows[i].LatencyNs) > float64(rows[i-1].LatencyNs)*(1+modelError)
+				if i > 0 {
+					rows[i].Clear = float64(rows[i].LatencyNs) > float64(rows[i-1].LatencyNs)*(1+rows[i].limit)
+					rows[i].Within = !rows[i].Clear
+				}
 			}
 			var err error
 			if asJSON {
@@ -110,7 +127,13 @@ An INPUT that fails is listed last with its error.`,
 // rankOf sums a prediction up.
 func rankOf(input string, res *systems.Result) rankRow {
 	rep := res.Report()
-	row := rankRow{Input: input, LatencyNs: rep.LatencyA}
+	row := rankRow{Input: input, LatencyNs: rep.LatencyA, limit: modelError(res.World.Machine.Name)}
+	for _, n := range res.Notes() {
+		switch n.Code {
+		case components.NoteTinyRows, components.NoteRepeatedLoads, components.NoteTinyInstructions:
+			row.Cautions = append(row.Cautions, n.Text)
+		}
+	}
 	for _, e := range rep.Engines {
 		if e.Utilization > row.Busy {
 			row.Bound, row.Busy = e.Name, e.Utilization
@@ -130,8 +153,11 @@ func printRank(out io.Writer, rows []rankRow) error {
 			continue
 		}
 		mark := " "
-		if r.Clear {
+		switch {
+		case r.Clear:
 			mark = "*"
+		case r.Within:
+			mark = "≈"
 		}
 		slower := ""
 		if i > 0 {
@@ -140,6 +166,9 @@ func printRank(out io.Writer, rows []rankRow) error {
 		note := ""
 		if r.Spills {
 			note = "spills"
+		}
+		if len(r.Cautions) > 0 {
+			note = strings.TrimPrefix(note+", caution", ", ")
 		}
 		fmt.Fprintf(tw, "%d%s\t%s\t%s\t%s\t%s %.0f %%\t%.1f MB\t%s\n", i+1, mark, cut(r.Input, 40), nanos(r.LatencyNs), slower, r.Bound, 100*r.Busy,
 			float64(r.HBMBytes)/1e6, note)
@@ -154,6 +183,16 @@ func printRank(out io.Writer, rows []rankRow) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(out, "* slower than the one above by more than the model's error of %.0f %%\n", 100*modelError)
+	for _, r := range rows {
+		for _, text := range r.Cautions {
+			if _, err := fmt.Fprintf(out, "caution  %s: %s\n", r.Input, text); err != nil {
+				return err
+			}
+		}
+	}
+	if len(rows) == 0 || rows[0].Error != "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "* slower than the one above by more than the model's error of %.0f %%\n≈ within that error: the chip may order the two the other way round\n", 100*rows[0].limit)
 	return err
 }
