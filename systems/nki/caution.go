@@ -59,7 +59,7 @@ func Caution(m *components.Module, busy []uint64, latency uint64) {
 			100*float64(tiny)/float64(pieces), tinyRow), 1)
 	}
 	if dma && distinct > 0 && read >= repeats*distinct {
-		m.Note(components.NoteRepeatedLoads, fmt.Sprintf("transfers limit, and device memory is read %.1f times over: compilers drop repeated loads or wait for each; "+
+		m.Note(components.NoteRepeatedLoads, fmt.Sprintf("transfers limit, and device memory is read %.1f times over: a compiler may drop repeated loads or wait for each; "+
 			"kernels of this kind were measured at 0.35 to 2.2 times the prediction", float64(read)/float64(distinct)), 1)
 	}
 	for l, w := range lanes {
