@@ -251,7 +251,7 @@ func (f *fn) attendKernel(i int32) {
 	rows := 32 * p.nb * p.chunks
 	e.each(groups, 2, rows*p.blocks, func(gi int64) {
 		e.each(p.blocks, 2, rows, func(t int64) {
-			for c := range p.chunks {
+			for c := int64(0); c < p.chunks && e.err == nil; c++ {
 				p.unit(gi, t, c)
 			}
 		})
