@@ -135,7 +135,10 @@ func TestLostRecords(t *testing.T) {
 			return s.Predicted, headlines(m)
 		}
 		base, said := time("nothing", func(int) bool { return false })
-		if said != "" {
+		// One profile has a hole of its own: whoever reads it is told at once, and
+		// a record lost beside the hole may hide it.
+		holed := said != ""
+		if holed {
 			t.Logf("%s as it is: %s", filepath.Base(path), said)
 		}
 		tried, moved, silent, worst := 0, 0, 0, 0.0
@@ -147,6 +150,8 @@ func TestLostRecords(t *testing.T) {
 				moved++
 				if said == "" {
 					silent++
+				}
+				if said == "" && !holed {
 					t.Errorf("%s without %s: kernel time %+.2f %% without a word", filepath.Base(path), what, change)
 				}
 			}
@@ -156,10 +161,12 @@ func TestLostRecords(t *testing.T) {
 		}
 		for _, k := range order {
 			list := kinds[k]
+			step := 8 // in the long form one record in eight: all of them take ten minutes
 			if !long {
-				list = list[len(list)/2 : len(list)/2+1]
+				list, step = list[len(list)/2:len(list)/2+1], 1
 			}
-			for _, i := range list {
+			for n := 0; n < len(list); n += step {
+				i := list[n]
 				check(fmt.Sprintf("%s at %d", k, i), func(n int) bool { return n == i })
 			}
 		}
