@@ -1,5 +1,7 @@
 package components
 
+import "strings"
+
 // EdgeKind is the type of a dependency edge (docs/model.md, section 1): Flow is
 // read-after-write, Anti write-after-read, Output write-after-write, Ordered
 // a pure order.
@@ -25,6 +27,9 @@ func (k EdgeKind) String() string {
 	}
 	return "Invalid"
 }
+
+// Key returns the name as a key of our own JSON: "flow", "anti".
+func (k EdgeKind) Key() string { return strings.ToLower(k.String()) }
 
 // ParseEdgeKind returns the kind with the given name, either the BIR
 // spelling (Flow) or the profiler's (FLOW_DEPENDENCE).

@@ -43,9 +43,9 @@ type Attribute struct{ Key, Value string }
 
 // Note is one thing a reader or system has to tell, with how often it met it.
 type Note struct {
-	Code  string // stable, for machines: "unknown-opcode"
-	Text  string
-	Count int
+	Code  string `json:"code"` // stable, for machines: "unknown-opcode"
+	Text  string `json:"text"`
+	Count int    `json:"count"`
 }
 
 // NewModule returns an empty module with the given lanes: one Neuron core.

@@ -89,7 +89,7 @@ func (r *Result) Report() *Report {
 	if w.Rebuilt.Functions > 0 {
 		out.Rebuilt = map[string]uint64{}
 		for k := components.Ordered; k < components.NumEdgeKinds; k++ {
-			out.Rebuilt[k.String()] = w.Rebuilt.Edges[k]
+			out.Rebuilt[k.Key()] = w.Rebuilt.Edges[k]
 		}
 	}
 	for _, a := range w.Out.Artifacts {

@@ -11,12 +11,14 @@ import (
 // that at least 95 % of the values do not exceed (nearest rank). Std is the
 // standard deviation of the values themselves: the divisor is their number.
 type Summary struct {
-	Count        uint64
-	Sum          uint64 // stays at its maximum where it does not fit 64 bits
-	Min, Max     uint64
-	Mean, Median float64
-	Std          float64
-	P95          uint64
+	Count  uint64  `json:"count"`
+	Sum    uint64  `json:"sum"` // stays at its maximum where it does not fit 64 bits
+	Min    uint64  `json:"min"`
+	Max    uint64  `json:"max"`
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	Std    float64 `json:"std"`
+	P95    uint64  `json:"p95"`
 }
 
 // Summarize describes v, which it sorts.

@@ -92,11 +92,11 @@ func Make(w *components.World) Summary {
 	g.Go(func() error { counts = m.Edges.Counts(); return nil })
 	g.Wait() // none of them fails
 	for k := components.Ordered; k < components.NumEdgeKinds; k++ {
-		s.Edges[k.String()] = m.Edges.Declared[k]
-		s.Placed[k.String()] = counts[k]
+		s.Edges[k.Key()] = m.Edges.Declared[k]
+		s.Placed[k.Key()] = counts[k]
 	}
 	if m.Edges.Declared[components.Invalid] > 0 {
-		s.Edges[components.Invalid.String()] = m.Edges.Declared[components.Invalid]
+		s.Edges[components.Invalid.Key()] = m.Edges.Declared[components.Invalid]
 	}
 	s.Range = w.Range
 	if launch, ok := w.Launch(); ok {

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"perfsim/components/machine"
 	"perfsim/components/machine/grid"
@@ -83,7 +85,7 @@ OURS was chosen by this project where nothing is published.`,
 			}
 			switch {
 			case asJSON:
-				return writeJSON(c.OutOrStdout(), m)
+				return writeDescription(c.OutOrStdout(), m)
 			case assumptions:
 				return printAssumptions(c, m)
 			}
@@ -97,6 +99,19 @@ OURS was chosen by this project where nothing is published.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&assumptions, "assumptions", false, "print only what is ours and not documented")
 	return c
+}
+
+// writeDescription prints a description as JSON with the keys of its YAML.
+func writeDescription(out io.Writer, m *machine.Machine) error {
+	text, err := yaml.Marshal(m)
+	if err != nil {
+		return err
+	}
+	var v map[string]any
+	if err := yaml.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	return writeJSON(out, v)
 }
 
 // showGrid prints a machine of many like cores.

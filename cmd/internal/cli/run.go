@@ -232,8 +232,8 @@ func (r runReport) print(out io.Writer) error {
 		fmt.Fprintf(tw, "scheduled\t%s/%s: %s\n", b.Function, b.Block, what)
 	}
 	if r.Rebuilt != nil {
-		fmt.Fprintf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["Flow"])),
-			humanize.Comma(int64(r.Rebuilt["Anti"])), humanize.Comma(int64(r.Rebuilt["Output"])))
+		fmt.Fprintf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["flow"])),
+			humanize.Comma(int64(r.Rebuilt["anti"])), humanize.Comma(int64(r.Rebuilt["output"])))
 	}
 	if !predicted {
 		fmt.Fprintf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
@@ -401,8 +401,8 @@ func (r runReport) hasLoops() bool {
 func (r runReport) edgeText() string {
 	var parts []string
 	for _, k := range []components.EdgeKind{components.Flow, components.Anti, components.Output, components.Ordered} {
-		n, p := r.Edges[k.String()], r.Placed[k.String()]
-		s := fmt.Sprintf("%s %s", strings.ToLower(k.String()), humanize.Comma(int64(n)))
+		n, p := r.Edges[k.Key()], r.Placed[k.Key()]
+		s := fmt.Sprintf("%s %s", k.Key(), humanize.Comma(int64(n)))
 		if p != n {
 			s += fmt.Sprintf(" (%s honoured)", humanize.Comma(int64(p)))
 		}

@@ -54,48 +54,48 @@ def nep(o):
 
 class Costs:
     def __init__(self, machine, module):
-        self.m, self.ref, self.module = machine, machine["Reference"], module
+        self.m, self.ref, self.module = machine, machine["reference"], module
 
     def clock(self, inst, cost):
-        name = cost["Clock"] or CLOCK.get(inst["engine"], "SP").lower()
-        table = {k.lower(): v for k, v in self.m["Clock"].items()}
+        name = cost.get("clock", "") or CLOCK.get(inst["engine"], "SP").lower()
+        table = {k.replace("_", ""): v for k, v in self.m["clock"].items()}
         return table[name]
 
     def of(self, inst):
         op = inst["opcode"]
-        cost = self.ref["Costs"].get(op, self.ref["Default"])
+        cost = self.ref["costs"].get(op, self.ref["default_cost"])
         aps = [o for o in inst.get("ins", []) + inst.get("outs", []) if "ap" in o]
         tensors = [o for o in inst.get("ins", []) if "ap" in o]
         first = (tensors or [o for o in inst.get("outs", []) if "ap" in o] or [None])[0]
         n = max([nep(o) for o in aps], default=0)
         size = SIZE[first["dtype"]] if first else 0
-        form = cost["Form"]
+        form = cost.get("form", "")
         if form == "affine":
-            mult, base = cost["Mult"], cost["Base"]
+            mult, base = cost.get("mult", 0), cost.get("base", 0)
             if size == 2:
-                mult, base = cost["Mult16"] or mult, cost["Base16"] or base
+                mult, base = cost.get("mult_16bit", 0) or mult, cost.get("base_16bit", 0) or base
             elif size == 4:
-                mult, base = cost["Mult32"] or mult, cost["Base32"] or base
-            if len(tensors) > 1 and cost["MultPSUM"] and self.module.in_psum(tensors[0]) != self.module.in_psum(tensors[1]):
-                mult = cost["MultPSUM"]
-            cycles = max(mult * n + base, cost["Min"])
+                mult, base = cost.get("mult_32bit", 0) or mult, cost.get("base_32bit", 0) or base
+            if len(tensors) > 1 and cost.get("mult_psum", 0) and self.module.in_psum(tensors[0]) != self.module.in_psum(tensors[1]):
+                mult = cost.get("mult_psum", 0)
+            cycles = max(mult * n + base, cost.get("min", 0))
             return int(cycles * 100 / self.clock(inst, cost))
         if form == "matmul":
             k = nep(inst["outs"][0]) >> 1
-            if size == 4 and cost["Mult32"]:
-                k = int(k * cost["Mult32"])
-            return 20 * (5 * k + 5 * cost["Base"]) // self.clock(inst, cost)
+            if size == 4 and cost.get("mult_32bit", 0):
+                k = int(k * cost.get("mult_32bit", 0))
+            return 20 * (5 * k + 5 * cost.get("base", 0)) // self.clock(inst, cost)
         if form == "dma":
-            d = self.ref["DMA"]
-            cycles = {"HWDGE": d["DGEHW"], "SWDGE": d["DGESW"]}.get(inst.get("dge_type"), d["DGENone"])
-            overhead = cycles if d["DGEPlain"] else cycles * 100 // self.m["Clock"]["PE"]
+            d = self.ref["dma"]
+            cycles = {"HWDGE": d["dge_hw_cycles"], "SWDGE": d["dge_sw_cycles"]}.get(inst.get("dge_type"), d["dge_none_cycles"])
+            overhead = cycles if d["dge_plain_ns"] else cycles * 100 // self.m["clock"]["pe"]
             parts = first["ap"][0][1]
-            move = n * parts // d["Div8"] if size == 1 else (parts + 15) // 16 * (size * n) // d["Div"]
-            return d["ReadInit"] + overhead + move
+            move = n * parts // d["div8"] if size == 1 else (parts + 15) // 16 * (size * n) // d["div"]
+            return d["read_init_ns"] + overhead + move
         if form == "collective":
             # A module does not tell the algorithm: what one device puts in counts.
             moved = size * n * tensors[0]["ap"][0][1]
-            return cost["Base"] + int(moved / cost["Mult"])
+            return cost.get("base", 0) + int(moved / cost.get("mult", 0))
         return 0
 
 
@@ -103,12 +103,12 @@ def simulate(machine, doc, honour_anti):
     """Returns by name (start, duration, thread) of every placed instruction."""
     module = Module(doc)
     costs = Costs(machine, module)
-    ref = machine["Reference"]
+    ref = machine["reference"]
     timeline, bank, event = {}, {}, {}  # lane -> next dispatch, bank -> same, name -> (start, dur, next, lane)
     running = []  # collectives: (start, end, stream)
 
     def reflow(start, work, stream):
-        shares = ref["StreamShares"]
+        shares = ref["collective_stream_shares"]
         t, left = start, float(work)
         while left > 0:
             total, until = shares[stream], None
@@ -148,16 +148,16 @@ def simulate(machine, doc, honour_anti):
             start = max(start, bank.get(b, 0))
         dur = costs.of(inst)
         if stream is not None:
-            dur = int(dur / ref["StreamShares"][stream])
+            dur = int(dur / ref["collective_stream_shares"][stream])
             dur = reflow(start, dur, stream)
             running.append((start, start + dur, stream))
         end = start + dur
-        if dur <= ref["OverlapCompute"] or stream is not None:
+        if dur <= ref["overlap_compute_ns"] or stream is not None:
             leaves = end
         elif lane == THREAD["DMA"]:
-            leaves = end if dur < ref["OverlapDMA"] else end - ref["OverlapDMA"]
+            leaves = end if dur < ref["overlap_dma_ns"] else end - ref["overlap_dma_ns"]
         else:
-            leaves = end - ref["OverlapCompute"]
+            leaves = end - ref["overlap_compute_ns"]
         timeline[lane] = leaves
         if dur > 0:
             for b in written | module.banks(inst.get("ins", [])):
