@@ -29,6 +29,9 @@ recorded, only with --execute. --report writes the page as Markdown.`,
   perfsim accuracy --json measured/ | jq '.classes'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if opt.Jobs < 1 {
+				return usagef("--jobs %d is not at least 1", opt.Jobs)
+			}
 			p := newProgress(c.ErrOrStderr(), quiet)
 			defer p.close()
 			started := false
@@ -57,7 +60,7 @@ recorded, only with --execute. --report writes the page as Markdown.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&opt.Machine, "machine", "", "machine for profiles, laws and graphs; default: trn2")
-	fl.IntVarP(&opt.Jobs, "jobs", "j", 1, "goroutines that work on one prediction")
+	fl.IntVarP(&opt.Jobs, "jobs", "j", 1, "goroutines that work on one prediction; results do not depend on it")
 	fl.BoolVar(&opt.Execute, "execute", false, "execute the Python sources of kernels to record them")
 	fl.StringVar(&report, "report", "", "write the page to this file, as Markdown")
 	fl.BoolVar(&items, "items", false, "print every item, not only the classes and the worst items")

@@ -137,6 +137,9 @@ every machine, and prints a Markdown table: parameters, multiply-accumulates,
 instructions, predicted samples per second, wall time here.`,
 		Example: "  perfsim bench table --machines grayskull,trn2",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if jobs < 1 {
+				return usagef("--jobs %d is not at least 1", jobs)
+			}
 			p := newProgress(c.ErrOrStderr(), quiet)
 			defer p.close()
 			var b strings.Builder

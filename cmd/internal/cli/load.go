@@ -59,6 +59,11 @@ func (f *inputFlags) addReading(c *cobra.Command) {
 // addWorking adds the flags of commands that work for a while.
 func (f *inputFlags) addWorking(c *cobra.Command) {
 	c.Flags().IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "goroutines that work; results do not depend on it")
+	f.addQuiet(c)
+}
+
+// addQuiet adds the flag of commands that show progress.
+func (f *inputFlags) addQuiet(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
 }
 

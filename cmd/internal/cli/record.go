@@ -54,7 +54,8 @@ command makes of the source first. docs/nki.md describes the format.`,
 			return err
 		},
 	}
-	in.addWorking(c)
+	in.jobs = 1 // the kernel runs in one process of its own
+	in.addQuiet(c)
 	in.addMachine(c, "machine that the kernel is recorded for")
 	in.addKernel(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write; .gz compresses")
