@@ -10,7 +10,7 @@ const (
 	NoteScaled      = "scaled-constants"    // the machine's constants are another's, scaled
 	NoteInferred    = "inferred-records"    // a measured profile lost records
 	NoteLostIDs     = "lost-record"         // dependencies on records that are not there
-	NoteFreedWaits  = "waits-without-end"   // waits that no instruction signals
+	noteFreedWaits  = "waits-without-end"   // waits that no instruction signals
 
 	// Kinds of kernels whose predictions were measured far off.
 	NoteTinyRows         = "kernel-tiny-rows"         // limited by transfers of single elements
@@ -21,7 +21,7 @@ const (
 // Headline reports whether the note is printed beside the latency.
 func (n Note) Headline() bool {
 	switch n.Code {
-	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred, NoteLostIDs, NoteFreedWaits,
+	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred, NoteLostIDs, noteFreedWaits,
 		NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions:
 		return true
 	}

@@ -174,7 +174,7 @@ func TestIndexEqualsScan(t *testing.T) {
 }
 
 func TestSetAlgebra(t *testing.T) {
-	a, b := SetOf([]uint32{1, 2, 3, 70000}), SetOfRange(2, 5)
+	a, b := setOf([]uint32{1, 2, 3, 70000}), SetOfRange(2, 5)
 	list := func(s Set) (out []uint32) {
 		for x := range s.Batches() {
 			out = append(out, x...)

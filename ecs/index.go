@@ -9,8 +9,8 @@ import (
 // Set is an immutable set of rows, compressed. The zero value is empty.
 type Set struct{ bits *roaring.Bitmap }
 
-// SetOf returns the set of the given rows, which must ascend.
-func SetOf(rows []uint32) Set {
+// setOf returns the set of the given rows, which must ascend.
+func setOf(rows []uint32) Set {
 	b := roaring.New()
 	b.AddMany(rows)
 	b.RunOptimize()
@@ -156,7 +156,7 @@ func BuildIndex[K ~uint8 | ~uint16 | ~uint32](rows []K, keys int, shift uint) *I
 		if dense[k] != nil {
 			x.sets[k] = setOfDense(dense[k])
 		} else if sparse[k] != nil {
-			x.sets[k] = SetOf(sparse[k])
+			x.sets[k] = setOf(sparse[k])
 		}
 	}
 	return x

@@ -83,14 +83,14 @@ func spoil(w *World, c ecs.Component) {
 func stage(t *testing.T, seed uint64, n int) (*World, []System) {
 	t.Helper()
 	m := randmod.Module(rand.New(rand.NewPCG(31, seed)), randmod.Options{Streams: 2, Blocks: true, Nested: true, NoCollectives: true})
-	w := NewWorld(m)
+	w := newWorld(m)
 	var err error
 	if w.Machine, err = machine.Load("trn2"); err != nil {
 		t.Fatal(err)
 	}
 	w.Config = components.Config{Model: components.Reference, Jobs: 1, Loops: components.Once}
 	w.Policy = sched.Greedy
-	s, err := Order(Options{EnablePerfSim: true, Skip: []string{"metric_store", "perf_sim_package_pass"}})
+	s, err := order(Options{EnablePerfSim: true, Skip: []string{"metric_store", "perf_sim_package_pass"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func analyses() []ecs.System[Result] {
 				if err != nil {
 					return err
 				}
-				r.stalls, err = antidep.Make(ctx, w, Engine(), table, r.why[components.RunA], paths,
+				r.stalls, err = antidep.Make(ctx, w, engine(), table, r.why[components.RunA], paths,
 					antidep.Options{Top: exactBuffers, Trips: w.Config.Loops == components.Trips})
 				return err
 			}},

@@ -9,9 +9,9 @@ import (
 	"perfsim/systems/transfer"
 )
 
-// Engine returns the prediction of the pipeline, its cost and its place
+// engine returns the prediction of the pipeline, its cost and its place
 // system, for changed copies of a world.
-func Engine() scenario.Engine {
+func engine() scenario.Engine {
 	return scenario.Engine{Cost: fillCosts, Place: func(ctx context.Context, w *components.World) error {
 		x := World{World: *w}
 		err := placeModel(ctx, &x)

@@ -43,7 +43,7 @@ func kernelPath(path, format string) (file, function string, source bool) {
 func (l *Loaded) lowerKernel(ctx context.Context, r *Reading, src *format.Source, imp format.Importer, opt format.Options) error {
 	s := &l.settings
 	opt.Kernel.Machine = cmp.Or(s.Machine, defaultMachine)
-	if mach, err := LoadMachine(opt.Kernel.Machine); err == nil {
+	if mach, err := loadMachine(opt.Kernel.Machine); err == nil {
 		opt.Kernel.Machine = mach.Name
 	}
 	if imp.Name == kernels.SourceImporter.Name {
@@ -56,7 +56,7 @@ func (l *Loaded) lowerKernel(ctx context.Context, r *Reading, src *format.Source
 	if err != nil {
 		return err
 	}
-	mach, err := LoadMachine(cmp.Or(s.Machine, rec.Machine, defaultMachine))
+	mach, err := loadMachine(cmp.Or(s.Machine, rec.Machine, defaultMachine))
 	if err != nil {
 		return err
 	}

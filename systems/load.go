@@ -157,7 +157,7 @@ func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*components.Gra
 	if name == "" {
 		name = defaultMachine
 	}
-	mach, err := LoadMachine(name)
+	mach, err := loadMachine(name)
 	if err != nil {
 		return err
 	}

@@ -50,9 +50,9 @@ type Options struct {
 // Passes returns the default pipeline.
 func Passes() []Pass { return pipeline() }
 
-// Order returns the systems of the passes that opt picks, in the order in
+// order returns the systems of the passes that opt picks, in the order in
 // which they run, each named ordinal.pass/system.
-func Order(opt Options) (ecs.Schedule[World], error) {
+func order(opt Options) (ecs.Schedule[World], error) {
 	passes, err := pick(opt)
 	if err != nil {
 		return ecs.Schedule[World]{}, err
@@ -191,10 +191,10 @@ type Estimate struct {
 	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
 }
 
-// ModuleLatency is the type under which the store has the predicted time of
+// moduleLatency is the type under which the store has the predicted time of
 // the whole module in ns, beside the documented metric 42, whose last block
 // wins. The name is ours.
-const ModuleLatency = "perfsim::ModuleEstLatency"
+const moduleLatency = "perfsim::ModuleEstLatency"
 
 // estimate records the result of pass p: the documented log lines and metric
 // 42, the estimate of every block in turn under one key, so that the last
@@ -215,5 +215,5 @@ func (w *World) estimate(p Pass) {
 		}
 		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*b.Latency), metricstore.Custom)
 	}
-	w.Metrics.Set(metricstore.Key{Type: ModuleLatency, Name: w.Module.Name, Aggregation: metricstore.Custom}, metricstore.Uint64(w.Latency(components.RunA)))
+	w.Metrics.Set(metricstore.Key{Type: moduleLatency, Name: w.Module.Name, Aggregation: metricstore.Custom}, metricstore.Uint64(w.Latency(components.RunA)))
 }

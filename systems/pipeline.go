@@ -219,8 +219,8 @@ type World struct {
 	placed bool
 }
 
-// NewWorld returns a world over module m.
-func NewWorld(m *components.Module) *World {
+// newWorld returns a world over module m.
+func newWorld(m *components.Module) *World {
 	return &World{World: components.World{Module: m, Events: components.NewEvents()}, Metrics: metricstore.New()}
 }
 

@@ -9,7 +9,7 @@ import (
 
 func TestOrderIsSound(t *testing.T) {
 	for _, opt := range []Options{{}, {EnablePerfSim: true}, {Start: "perf_sim_at_end"}, {Skip: []string{"perf_sim_at_end"}, EnablePerfSim: true}} {
-		s, err := Order(opt)
+		s, err := order(opt)
 		if err != nil {
 			t.Error(err)
 		}
@@ -72,7 +72,7 @@ func TestPick(t *testing.T) {
 // Swapping cost and place must be found: the order check is what keeps the
 // list honest.
 func TestOrderCheckFindsASwap(t *testing.T) {
-	s, err := Order(Options{EnablePerfSim: true})
+	s, err := order(Options{EnablePerfSim: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestMissingPassesAreNamed(t *testing.T) {
 		{Options{Only: []string{"perf_sim_package_pass"}}, "needs traces"},
 		{Options{Only: []string{"perf_sim_at_end", "metric_store"}}, ""},
 	} {
-		_, err := Order(c.opt)
+		_, err := order(c.opt)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: error %v, want %q", c.opt, err, c.want)
 		}

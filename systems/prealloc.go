@@ -19,7 +19,7 @@ func (w *World) preAlloc(ctx context.Context, p Pass) error {
 	if err != nil {
 		return fmt.Errorf("before allocation: %w", err)
 	}
-	early := NewWorld(m)
+	early := newWorld(m)
 	early.Machine, early.Config, early.Log = w.Machine, w.Config, w.Log
 	early.Config.Progress = nil
 	if err := fillCosts(ctx, &early.World); err != nil {

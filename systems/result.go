@@ -50,7 +50,7 @@ func (r *Result) Summary() *summary.Summary { return &r.World.Summary }
 func (r *Result) Rules() place.Rules { return place.RulesFor(&r.World.World) }
 
 // Engine returns the prediction for changed copies of the world.
-func (r *Result) Engine() scenario.Engine { return Engine() }
+func (r *Result) Engine() scenario.Engine { return engine() }
 
 // reasoned returns the world with the reasons of a model that gives them as it
 // places; where the request did not ask for them it places once more.
@@ -61,7 +61,7 @@ func (r *Result) reasoned(ctx context.Context) (*components.World, error) {
 	}
 	c := scenario.Fork(w)
 	c.Config.Why = true
-	if err := Engine().Place(ctx, c); err != nil {
+	if err := engine().Place(ctx, c); err != nil {
 		return nil, err
 	}
 	w.Why = c.Why
@@ -82,7 +82,7 @@ func (r *Result) Explain(ctx context.Context, o explain.Options) (*explain.Analy
 		return nil, err
 	}
 	o.Busy = r.World.Summary.Busy(w.Module.Lanes.Len())
-	return explain.Analyse(ctx, w, Engine(), o)
+	return explain.Analyse(ctx, w, engine(), o)
 }
 
 // Query answers an expression over instructions or dependencies.
@@ -109,12 +109,12 @@ func (r *Result) Timeline(ctx context.Context, o tracklayout.Options) (*componen
 
 // Sweep predicts every point of changed settings.
 func (r *Result) Sweep(ctx context.Context, points [][]whatif.Setting, progress func(done, total int64)) (*whatif.Result, error) {
-	return whatif.Sweep(ctx, &r.World.World, Engine(), points, progress)
+	return whatif.Sweep(ctx, &r.World.World, engine(), points, progress)
 }
 
 // Elasticities returns by how much the prediction moves with each parameter.
 func (r *Result) Elasticities(ctx context.Context, progress func(done, total int64)) ([]whatif.Elasticity, error) {
-	return whatif.Elasticities(ctx, &r.World.World, Engine(), progress)
+	return whatif.Elasticities(ctx, &r.World.World, engine(), progress)
 }
 
 // Side returns run A as a side of a comparison.

@@ -63,7 +63,7 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	}
 	res := &Result{Input: l.Input, Lowering: l.Lowering, ReadTime: time.Since(began)}
 	m := l.Module
-	w := NewWorld(m)
+	w := newWorld(m)
 	res.World = w
 	var err error
 	if w.Machine = r.On; w.Machine == nil {
@@ -94,7 +94,7 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	if r.Pipeline != nil {
 		pick = *r.Pipeline
 	}
-	order, err := Order(pick)
+	order, err := order(pick)
 	if err != nil {
 		return nil, RequestError{err}
 	}
@@ -130,7 +130,7 @@ func (l *Loaded) Keep(ctx context.Context, jobs int) error {
 		m.SetAttribute(modelAttribute, s.Model.String())
 	}
 	if s.Machine != "" {
-		mach, err := LoadMachine(s.Machine)
+		mach, err := loadMachine(s.Machine)
 		if err != nil {
 			return err
 		}
@@ -142,10 +142,10 @@ func (l *Loaded) Keep(ctx context.Context, jobs int) error {
 	if err := l.canRebuild(); err != nil {
 		return err
 	}
-	w := NewWorld(m)
+	w := newWorld(m)
 	w.RebuildDeps = true
 	w.Config = components.Config{Jobs: max(jobs, 1)}
-	order, err := Order(Options{Only: predicting.Only[:2]})
+	order, err := order(Options{Only: predicting.Only[:2]})
 	if err != nil {
 		return err
 	}

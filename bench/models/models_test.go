@@ -54,7 +54,7 @@ func attentionMACs(g *components.Graph) int64 {
 
 func TestPublished(t *testing.T) {
 	each(t, func(t *testing.T, name, config string) {
-		check := func(what string, got int64, f Figure) {
+		check := func(what string, got int64, f figure) {
 			if d := math.Abs(float64(got)-f.Value) / f.Value; d > f.Within {
 				t.Errorf("%s: %d, published %.0f (%s): off by %.2f %%, more than %.2f %%", what, got, f.Value, f.Source, 100*d, 100*f.Within)
 			}
@@ -171,7 +171,7 @@ func TestSources(t *testing.T) {
 	each(t, func(t *testing.T, name, config string) {
 		p, _ := PublishedParams(name, config)
 		m, ok := PublishedMACs(name, config)
-		for _, f := range []Figure{p, m} {
+		for _, f := range []figure{p, m} {
 			if f.Value != 0 && !address.MatchString(f.Source) {
 				t.Errorf("source without an address: %q", f.Source)
 			}

@@ -1,7 +1,7 @@
 package models
 
-// Figure is a published count and how near ours has to be.
-type Figure struct {
+// figure is a published count and how near ours has to be.
+type figure struct {
 	Value  float64
 	Within float64 // largest relative difference; 0 is exact
 	Source string  // name and address
@@ -23,13 +23,13 @@ type Figure struct {
 // PublishedParams returns the published number of parameters of a
 // configuration, PublishedMACs the multiply-accumulates of one sample; ok is
 // false where none is published.
-func PublishedParams(name, config string) (Figure, bool) {
+func PublishedParams(name, config string) (figure, bool) {
 	f, ok := publishedParams()[name+"/"+config]
 	return f, ok
 }
 
 // PublishedMACs is described at PublishedParams.
-func PublishedMACs(name, config string) (Figure, bool) {
+func PublishedMACs(name, config string) (figure, bool) {
 	f, ok := publishedMACs()[name+"/"+config]
 	return f, ok
 }
@@ -48,10 +48,10 @@ const (
 	slimV2       = "TensorFlow models: github.com/tensorflow/models, research/slim/nets/mobilenet/README.md"
 )
 
-func publishedParams() map[string]Figure {
-	exact := func(v float64, src string) Figure { return Figure{Value: v, Source: src} }
-	near := func(v float64, src string) Figure { return Figure{Value: v, Within: 0.01, Source: src} }
-	m := map[string]Figure{
+func publishedParams() map[string]figure {
+	exact := func(v float64, src string) figure { return figure{Value: v, Source: src} }
+	near := func(v float64, src string) figure { return figure{Value: v, Within: 0.01, Source: src} }
+	m := map[string]figure{
 		"bert/tiny":  exact(4_385_920, kerasBERT),
 		"bert/base":  exact(109_482_240, kerasBERT),
 		"bert/large": exact(335_141_888, kerasBERT),
@@ -107,9 +107,9 @@ func publishedParams() map[string]Figure {
 	return m
 }
 
-func publishedMACs() map[string]Figure {
-	near := func(v float64, src string) Figure { return Figure{Value: v, Within: 0.01, Source: src} }
-	return map[string]Figure{
+func publishedMACs() map[string]figure {
+	near := func(v float64, src string) figure { return figure{Value: v, Within: 0.01, Source: src} }
+	return map[string]figure{
 		"bert/base":  {Value: 22.5e9 / 2, Within: 0.01, Source: "TinyBERT, arXiv:1909.10351 (2019): 22.5B FLOPs, 128 tokens", Unconfirmed: true},
 		"deit/base":  near(17.564e9, torchvision+": vit_b_16, the same network"),
 		"deit/small": near(4.61e9, timmTable+": deit_small_patch16_224"),

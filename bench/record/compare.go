@@ -154,7 +154,7 @@ func titles(cols []Column) {
 func (c *Comparison) rows() {
 	var names []string
 	seen := map[string]bool{}
-	for _, f := range append(Fields(), Marks()[:2]...) {
+	for _, f := range append(fields(), marks()[:2]...) {
 		for i := range c.Columns {
 			if _, ok := c.Columns[i].Rec.Raw(f.Name); ok && !seen[f.Name] {
 				seen[f.Name] = true
@@ -162,7 +162,7 @@ func (c *Comparison) rows() {
 			}
 		}
 	}
-	for _, m := range Marks() {
+	for _, m := range marks() {
 		seen[m.Name] = true
 	}
 	for i := range c.Columns { // what this program does not know

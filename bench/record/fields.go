@@ -3,21 +3,21 @@
 // reading records of real devices beside ours, and comparing them.
 package record
 
-// Kind is the JSON type of a field.
-type Kind string
+// kind is the JSON type of a field.
+type kind string
 
 // The kinds.
 const (
-	Number  Kind = "number"
-	Integer Kind = "integer"
-	String  Kind = "string"
-	Boolean Kind = "boolean"
+	Number  kind = "number"
+	integer kind = "integer"
+	String  kind = "string"
+	boolean kind = "boolean"
 )
 
-// Field is one property of a record.
-type Field struct {
+// field is one property of a record.
+type field struct {
 	Name string
-	Kind Kind
+	Kind kind
 	// Null allows null: the value is not known, or an option was not given.
 	Null bool
 	// Optional properties may be missing.
@@ -25,14 +25,14 @@ type Field struct {
 	Doc      string
 }
 
-// Fields returns the properties of the reference benchmark in the order in
+// fields returns the properties of the reference benchmark in the order in
 // which it writes them: statistics, then arguments.
-func Fields() []Field {
-	return []Field{
+func fields() []field {
+	return []field{
 		{"total_run_time", Number, true, false, "s, from the first input to the last output"},
 		{"total_compilation_time", Number, true, false, "s; of a simulated record: building and lowering here"},
 		{"peak_host_mem_usage", Number, true, false, "MB of 1,000,000 bytes; of a simulated record: of this process, over the whole run"},
-		{"total_samples", Integer, false, false, "loop_count x microbatch x batches of the data set"},
+		{"total_samples", integer, false, false, "loop_count x microbatch x batches of the data set"},
 		{"samples_per_sec", Number, false, false, "total_samples / total_run_time"},
 		{"tokens_per_sec", Number, true, false, "tokens generated in all loops / total_run_time; 0.0 for models that generate none"},
 		{"inference_time_ms", Number, true, false, "total_run_time x 1000 / total_samples"},
@@ -49,36 +49,36 @@ func Fields() []Field {
 		{"config", String, true, false, ""},
 		{"task", String, true, false, ""},
 		{"device", String, false, false, "tt, cuda or cpu"},
-		{"training", Boolean, false, false, ""},
+		{"training", boolean, false, false, ""},
 		{"dataformat", String, false, false, ""},
 		{"acc_dataformat", String, true, true, ""},
 		{"math_fidelity", String, false, false, ""},
-		{"backend_opt_level", Integer, false, false, ""},
-		{"loop_count", Integer, false, false, ""},
-		{"microbatch", Integer, false, false, ""},
-		{"num_tokens", Integer, false, false, ""},
-		{"chips", Integer, false, false, ""},
-		{"recompute", Boolean, false, false, ""},
+		{"backend_opt_level", integer, false, false, ""},
+		{"loop_count", integer, false, false, ""},
+		{"microbatch", integer, false, false, ""},
+		{"num_tokens", integer, false, false, ""},
+		{"chips", integer, false, false, ""},
+		{"recompute", boolean, false, false, ""},
 		{"trace", String, false, false, "none, light or verbose"},
-		{"list", Boolean, false, false, ""},
+		{"list", boolean, false, false, ""},
 		{"env", String, true, true, ""},
-		{"save_output", Boolean, false, false, ""},
-		{"auto_transpose", Boolean, false, false, ""},
+		{"save_output", boolean, false, false, ""},
+		{"auto_transpose", boolean, false, false, ""},
 		{"dump_intermediate", String, true, false, ""},
 		{"dump_intermediate_tag", String, true, false, ""},
-		{"dump_intermediate_count", Integer, false, false, ""},
+		{"dump_intermediate_count", integer, false, false, ""},
 		{"load_tti", String, true, false, ""},
 		{"save_tti", String, true, false, ""},
-		{"perf_analysis", Boolean, true, true, ""},
-		{"model_output", Boolean, false, false, ""},
+		{"perf_analysis", boolean, true, true, ""},
+		{"model_output", boolean, false, false, ""},
 		{"parallel_tti", String, true, true, ""},
 	}
 }
 
-// Marks are the properties that this program adds to a simulated record.
-func Marks() []Field {
-	return []Field{
-		{"simulated", Boolean, false, true, "true: predicted, not measured"},
+// marks are the properties that this program adds to a simulated record.
+func marks() []field {
+	return []field{
+		{"simulated", boolean, false, true, "true: predicted, not measured"},
 		{"machine", String, false, true, "description the prediction is for"},
 		{"device_type", String, false, true, "kind of device: the name of its description"},
 		{"emulated_dataformat", String, false, true, "format that the device takes in the place of dataformat, which it does not have"},

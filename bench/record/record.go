@@ -254,13 +254,13 @@ type Stats struct {
 	Tokens     int64 // generated in all loops
 }
 
-// ErrNoTime is returned for a run that took no time.
-var ErrNoTime = errors.New("the run took no time: no rate can be given")
+// errNoTime is returned for a run that took no time.
+var errNoTime = errors.New("the run took no time: no rate can be given")
 
 // Set writes the properties that follow from a run.
 func (s Stats) Set(r *Record) error {
 	if !(s.RunSeconds > 0) || s.Samples < 1 {
-		return ErrNoTime
+		return errNoTime
 	}
 	r.SetNumber("total_run_time", s.RunSeconds)
 	r.SetInt("total_samples", s.Samples)
@@ -274,7 +274,7 @@ func (s Stats) Set(r *Record) error {
 // marks, then the others as they are.
 func (r *Record) Order() {
 	rank := map[string]int{}
-	for _, f := range append(Fields(), Marks()...) {
+	for _, f := range append(fields(), marks()...) {
 		rank[f.Name] = len(rank) + 1
 	}
 	known := make([][]Prop, len(rank)+1)

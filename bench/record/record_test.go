@@ -144,15 +144,15 @@ func TestFileName(t *testing.T) {
 // whole is a record that has every property.
 func whole() *Record {
 	r := &Record{}
-	for _, f := range Fields() {
+	for _, f := range fields() {
 		switch f.Kind {
 		case Number:
 			r.SetNumber(f.Name, 1.5)
-		case Integer:
+		case integer:
 			r.SetInt(f.Name, 2)
 		case String:
 			r.SetText(f.Name, "x\"\n\u2028é")
-		case Boolean:
+		case boolean:
 			r.SetBool(f.Name, true)
 		}
 	}
@@ -218,18 +218,18 @@ func TestSchemaAndValidateAgree(t *testing.T) {
 		}
 	}
 	check("whole", whole(), false)
-	for _, f := range Fields() {
+	for _, f := range fields() {
 		r := whole()
 		r.SetNull(f.Name)
 		check(f.Name+" null", r, !f.Null)
 		r = whole()
 		r.Set(f.Name, "[]")
 		check(f.Name+" array", r, true)
-		if f.Kind == Number || f.Kind == Integer {
+		if f.Kind == Number || f.Kind == integer {
 			r.Set(f.Name, "-1")
 			check(f.Name+" negative", r, true)
 		}
-		if f.Kind == Integer {
+		if f.Kind == integer {
 			r.Set(f.Name, "1.5")
 			check(f.Name+" fraction", r, true)
 		}

@@ -21,7 +21,7 @@ func Schema() []byte {
     "type": "object",
     "properties": {
 `)
-	all := append(Fields(), Marks()...)
+	all := append(fields(), marks()...)
 	for i, f := range all {
 		b = append(b, "      "...)
 		b = format.AppendJSONString(b, f.Name)
@@ -31,7 +31,7 @@ func Schema() []byte {
 		} else {
 			b = append(b, `"`+string(f.Kind)+`"`...)
 		}
-		if f.Kind == Number || f.Kind == Integer {
+		if f.Kind == Number || f.Kind == integer {
 			b = append(b, `, "minimum": 0`...)
 		}
 		if f.Doc != "" {
@@ -67,7 +67,7 @@ func (r *Record) Validate() []error {
 		have[p.Name] = p.JSON
 	}
 	var parser fastjson.Parser
-	for _, f := range append(Fields(), Marks()...) {
+	for _, f := range append(fields(), marks()...) {
 		text, ok := have[f.Name]
 		if !ok {
 			if !f.Optional {
@@ -88,7 +88,7 @@ func (r *Record) Validate() []error {
 		}
 		if !fits(v, f.Kind) {
 			errs = append(errs, fmt.Errorf("%s is %s, not a JSON %s", f.Name, short(fmt.Errorf("%s", text)), f.Kind))
-		} else if f.Kind == Number || f.Kind == Integer {
+		} else if f.Kind == Number || f.Kind == integer {
 			if x, err := strconv.ParseFloat(text, 64); err != nil || x < 0 {
 				errs = append(errs, fmt.Errorf("%s is %s, less than 0", f.Name, text))
 			}
@@ -97,16 +97,16 @@ func (r *Record) Validate() []error {
 	return errs
 }
 
-func fits(v *fastjson.Value, k Kind) bool {
+func fits(v *fastjson.Value, k kind) bool {
 	switch k {
 	case Number:
 		return v.Type() == fastjson.TypeNumber
-	case Integer:
+	case integer:
 		x, err := v.Float64()
 		return v.Type() == fastjson.TypeNumber && err == nil && x == float64(int64(x))
 	case String:
 		return v.Type() == fastjson.TypeString
-	case Boolean:
+	case boolean:
 		return v.Type() == fastjson.TypeTrue || v.Type() == fastjson.TypeFalse
 	case "object":
 		return v.Type() == fastjson.TypeObject

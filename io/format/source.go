@@ -12,10 +12,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxInput bounds what an input may unwrap to: a defence against
+// maxInput bounds what an input may unwrap to: a defence against
 // decompression bombs that still lets the largest modules through (100
 // million instructions of text are about 40 GB).
-const MaxInput = 256 << 30
+const maxInput = 256 << 30
 
 // Source is an opened input.
 type Source struct {
@@ -39,7 +39,7 @@ type Source struct {
 
 // Open opens the file at path, or standard input for "-".
 func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
-	s := &Source{Name: path, Size: -1, left: MaxInput, ctx: ctx}
+	s := &Source{Name: path, Size: -1, left: maxInput, ctx: ctx}
 	var raw io.Reader
 	if path == "-" {
 		s.Name = "standard input"
@@ -77,7 +77,7 @@ func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
 
 // FromBytes returns a source over b, for tests and for members of archives.
 func FromBytes(name string, b []byte) (*Source, error) {
-	s := &Source{Name: name, Size: int64(len(b)), left: MaxInput, ctx: context.Background()}
+	s := &Source{Name: name, Size: int64(len(b)), left: maxInput, ctx: context.Background()}
 	if err := s.unwrap(bytes.NewReader(b)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -118,7 +118,7 @@ func (s *Source) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if s.left <= 0 {
-		return 0, fmt.Errorf("%s: unwraps to more than %d bytes", s.Name, int64(MaxInput))
+		return 0, fmt.Errorf("%s: unwraps to more than %d bytes", s.Name, int64(maxInput))
 	}
 	if int64(len(p)) > s.left {
 		p = p[:s.left]

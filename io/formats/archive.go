@@ -76,7 +76,7 @@ func recognise(b []byte) string {
 	}
 	defer s.Close()
 	head := s.Head()
-	for _, f := range Importers() {
+	for _, f := range importers() {
 		if f.Sniff(head) {
 			return f.Name
 		}

@@ -18,7 +18,7 @@ func further(src *format.Source) (format.Importer, bool) {
 	}
 	for n := 1 << 20; n <= format.MostSniffed; n *= 8 {
 		b := src.HeadN(n)
-		for _, f := range Importers() {
+		for _, f := range importers() {
 			if f.Sniff(b) {
 				return f, true
 			}
@@ -54,7 +54,7 @@ func elsewhere(name string, head []byte) string {
 		return "a Neuron device trace (NTFF): make JSON of it first: neuron-profile view --output-format json --output-file profile.json -n FILE.neff -s " + file
 	case isNEFF(head):
 		return "a NEFF: perfsim neff info " + file + " reads it"
-	case IsOpsTable(line):
+	case isOpsTable(line):
 		return "an ops table: perfsim profile " + file + " reads it"
 	case isNetlist(string(head)):
 		return "a Buda netlist: perfsim netlist " + file + " reads it"
@@ -64,9 +64,9 @@ func elsewhere(name string, head []byte) string {
 	return ""
 }
 
-// IsOpsTable reports whether line is the header of a table of operators of a
+// isOpsTable reports whether line is the header of a table of operators of a
 // Tenstorrent device.
-func IsOpsTable(line []byte) bool {
+func isOpsTable(line []byte) bool {
 	return bytes.Contains(line, []byte("OP CODE")) || bytes.Contains(line, []byte("OP_CODE")) || bytes.Contains(line, []byte("OP NAME,"))
 }
 

@@ -22,9 +22,9 @@ import (
 	"perfsim/io/xla/xplane"
 )
 
-// Importers are tried in this order; the first whose sniffer says yes reads
+// importers are tried in this order; the first whose sniffer says yes reads
 // the input, so the more particular ones come first.
-func Importers() []format.Importer {
+func importers() []format.Importer {
 	return []format.Importer{
 		psim.Importer,
 		nki.Importer,
@@ -57,7 +57,7 @@ func Exporters() []format.Exporter {
 // name is "" the first that recognises the input.
 func Find(src *format.Source, name string) (format.Importer, error) {
 	var known []string
-	for _, f := range Importers() {
+	for _, f := range importers() {
 		known = append(known, f.Name)
 		if name == f.Name || name == "" && f.Sniff(src.Head()) {
 			return f, nil

@@ -13,7 +13,7 @@ func BenchmarkWriteSlices(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, err := Find(files, "slice")
+	f, err := find(files, "slice")
 	if err != nil {
 		b.Fatal(err)
 	}

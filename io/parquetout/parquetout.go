@@ -56,8 +56,8 @@ func rename[R any](t tracetable.Table[R], name string) tracetable.Table[R] {
 	return t
 }
 
-// Find returns the table called name.
-func Find(files []File, name string) (File, error) {
+// find returns the table called name.
+func find(files []File, name string) (File, error) {
 	var known []string
 	for _, f := range files {
 		if f.Table == name {

@@ -68,7 +68,7 @@ func timeline(n int) *components.Timeline {
 
 func file2(t *testing.T, files []File, name string) []byte {
 	t.Helper()
-	f, err := Find(files, name)
+	f, err := find(files, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestNeuronNames(t *testing.T) {
 	if _, err := Files(tl, "other", "1"); err == nil {
 		t.Error("names that are none")
 	}
-	if _, err := Find(files, "slice"); err == nil {
+	if _, err := find(files, "slice"); err == nil {
 		t.Error("a table that is none")
 	}
 }

@@ -128,7 +128,7 @@ func (c *Constants) fields() []field {
 	}
 	p, g, d := &c.PE, &c.Gov, &c.DMA
 	for k, operand := range LoadKinds {
-		for r, clock := range Clocks {
+		for r, clock := range clocks {
 			add("pe.first_load_"+operand+"_"+clock+"_ns", &p.FirstLoad[k][r])
 			add("pe.load_"+operand+"_"+clock+"_ns", &p.Load[k][r])
 		}
@@ -159,22 +159,12 @@ func (c *Constants) fields() []field {
 // LoadKinds and Clocks name the cases of weight loads.
 var (
 	LoadKinds = [3]string{"16bit", "32bit_transpose", "32bit"}
-	Clocks    = [2]string{"full", "slow"}
+	clocks    = [2]string{"full", "slow"}
 )
 
 type field struct {
 	name  string
 	value *float64
-}
-
-// Names returns the names of the scalar constants the model needs.
-func Names() []string {
-	var c Constants
-	var out []string
-	for _, f := range c.fields() {
-		out = append(out, f.name)
-	}
-	return out
 }
 
 // Load reads the constants of a machine. It fails where one is missing,

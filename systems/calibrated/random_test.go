@@ -28,7 +28,7 @@ func TestRandomModules(t *testing.T) {
 		m, _ := randomModule(r)
 		phase := rapid.Float64Range(0, 5000).Draw(r, "phase")
 		p := newProgram(m, mach, c)
-		pred, err := PredictWith(ctx, m, mach, c, Options{Phase: phase})
+		pred, err := predictWith(ctx, m, mach, c, Options{Phase: phase})
 		if err != nil {
 			r.Fatal(err)
 		}

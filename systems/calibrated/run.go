@@ -401,7 +401,7 @@ func Predict(ctx context.Context, m *components.Module, mach *machine.Machine, o
 	if err != nil {
 		return nil, err
 	}
-	return PredictWith(ctx, m, mach, c, opt)
+	return predictWith(ctx, m, mach, c, opt)
 }
 
 // PredictPhases predicts a module for several phases of the governor and calls f
@@ -423,9 +423,9 @@ func PredictPhases(ctx context.Context, m *components.Module, mach *machine.Mach
 	return nil
 }
 
-// PredictWith is Predict with given constants. A phase of NaN asks for the
+// predictWith is Predict with given constants. A phase of NaN asks for the
 // median over phases.
-func PredictWith(ctx context.Context, m *components.Module, mach *machine.Machine, c *Constants, opt Options) (*Prediction, error) {
+func predictWith(ctx context.Context, m *components.Module, mach *machine.Machine, c *Constants, opt Options) (*Prediction, error) {
 	p := newProgram(m, mach, c)
 	return p.predict(ctx, opt, newRows(p))
 }

@@ -115,7 +115,7 @@ func (b *moduleBuilder) epoch(n int, function uint32) {
 	e, m := &b.p.Epochs[n], b.m
 	rate := b.p.Model.Mach.Memory.DRAMRate()
 	first := b.next
-	block := m.Blocks.Add(m.Symbols.InternString(EpochName(n)), function, 0, first, 1)
+	block := m.Blocks.Add(m.Symbols.InternString(epochName(n)), function, 0, first, 1)
 	// Programs and weights come first.
 	prologue := b.instr(m.Opcode("load_epoch"), components.DMA, b.read, e.Prologue, e.Prologue)
 	lanes := make([]uint16, len(e.Ops))
@@ -195,5 +195,5 @@ func (b *moduleBuilder) writes(op int, at map[int]int) bool {
 	return !read
 }
 
-// EpochName is the name of a graph as the vendor's netlists have it.
-func EpochName(n int) string { return fmt.Sprintf("fwd_0_%d_temporal_epoch_%d", n, n) }
+// epochName is the name of a graph as the vendor's netlists have it.
+func epochName(n int) string { return fmt.Sprintf("fwd_0_%d_temporal_epoch_%d", n, n) }

@@ -10,7 +10,7 @@ import (
 func (p *Plan) Netlist(name, fidelity string) *netlist.Netlist {
 	n := &netlist.Netlist{Name: name, Arch: []string{p.Model.Mach.Name}}
 	for i, e := range p.Epochs {
-		g := netlist.Graph{Name: EpochName(i), InputCount: p.Inputs}
+		g := netlist.Graph{Name: epochName(i), InputCount: p.Inputs}
 		for _, x := range e.Ops {
 			o := &p.Ops[x.Op]
 			op := netlist.Op{Name: o.Name, Type: o.Kind, Loc: netlist.Size{R: x.Row, C: x.Col}, Grid: netlist.Size{R: x.R, C: x.C}, OutFormat: p.Model.Format, Fidelity: fidelity}

@@ -72,7 +72,7 @@ func (r *reference) latency(i int, c *machine.Cost) uint64 {
 	case "fixed":
 		return uint64(c.Base)
 	case "affine":
-		return Affine(c, r.clockFor(i, c), n, dtype, flags)
+		return affine(c, r.clockFor(i, c), n, dtype, flags)
 	case "matmul":
 		if out := uint64(in.OutElems.Get(i)); out > 0 {
 			n = out // the free size of the moving tensor
@@ -97,9 +97,9 @@ func (r *reference) clockFor(i int, c *machine.Cost) uint64 {
 	return uint64(clockOf(r.clock, r.m.Instr.Engine.At(i)))
 }
 
-// Affine is floor(max(min, mult×N + base) × 100 / clock) ns for N elements
+// affine is floor(max(min, mult×N + base) × 100 / clock) ns for N elements
 // per partition (docs/model.md, section 3).
-func Affine(c *machine.Cost, clock, n uint64, dtype components.DType, flags components.Flags) uint64 {
+func affine(c *machine.Cost, clock, n uint64, dtype components.DType, flags components.Flags) uint64 {
 	a, b := flags&components.FlagSrcPSUM != 0, flags&components.FlagSrc2PSUM != 0
 	mult, base := affineCoefficients(c, dtype.Size(), flags&components.FlagTwoInputs != 0 && a != b)
 	// The conversion forbids one rounding for both operations, which machines

@@ -37,7 +37,7 @@ func TestPublishedVectors(t *testing.T) {
 		m := load(t, name)
 		for n, want := range memset {
 			c := m.Reference.Costs["Memset"]
-			if got := Affine(&c, uint64(m.Clock.DVE), n, components.BFloat16, 0); got != want[k] {
+			if got := affine(&c, uint64(m.Clock.DVE), n, components.BFloat16, 0); got != want[k] {
 				t.Errorf("%s Memset(%d) = %d, want %d", name, n, got, want[k])
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"perfsim/components/machine"
 )
 
-// Samples is into how many equal pieces the time is cut. More would tell no
+// samples is into how many equal pieces the time is cut. More would tell no
 // eye anything and cost memory.
-const Samples = 1024
+const samples = 1024
 
 // Add appends the counters of process p of the timeline to its series.
 func Add(ctx context.Context, t *components.Timeline, p int) error {
@@ -24,7 +24,7 @@ func Add(ctx context.Context, t *components.Timeline, p int) error {
 	if end == 0 {
 		return nil
 	}
-	c := &counters{t: t, p: p, end: end, width: max(1, (end+Samples-1)/Samples)}
+	c := &counters{t: t, p: p, end: end, width: max(1, (end+samples-1)/samples)}
 	c.byLane, c.names = denseCores(t.World.Module)
 	c.n = int((end + c.width - 1) / c.width)
 	c.utilization()

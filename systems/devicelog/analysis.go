@@ -92,18 +92,18 @@ func spanOf(name, across string, kind Kind, risc string, list bool, zones ...str
 func SetupFor(version string) Setup {
 	switch version {
 	case "V0", "V1", "V2", "V3":
-		return Setup2023()
+		return setup2023()
 	case "V4":
-		return Setup202402()
+		return setup202402()
 	case "V5", "V6":
-		return Setup202403()
+		return setup202403()
 	}
-	return SetupCurrent()
+	return setupCurrent()
 }
 
 // SetupByName returns a setup by its name.
 func SetupByName(name string) (Setup, bool) {
-	for _, s := range Setups() {
+	for _, s := range setups() {
 		if s.Name == name {
 			return s, true
 		}
@@ -111,13 +111,13 @@ func SetupByName(name string) (Setup, bool) {
 	return Setup{}, false
 }
 
-// Setups lists every era, oldest first.
-func Setups() []Setup {
-	return []Setup{Setup2023(), Setup202402(), Setup202403(), SetupCurrent()}
+// setups lists every era, oldest first.
+func setups() []Setup {
+	return []Setup{setup2023(), setup202402(), setup202403(), setupCurrent()}
 }
 
-// Setup2023 is the set of the first scripts, by timer id.
-func Setup2023() Setup {
+// setup2023 is the set of the first scripts, by timer id.
+func setup2023() Setup {
 	fwS := Match{Core: "", Risc: "BRISC", Zones: []string{"BRISC-FW"}, Phase: "begin", Want: components.MarkerStart}
 	fwE := Match{Core: "", Risc: "ANY", Zones: zonesOf("-FW", "BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2", "ERISC"), Phase: "end", Want: components.MarkerEnd}
 	any := func(m Match) Match { m.Core = "ANY"; return m }
@@ -137,8 +137,8 @@ func Setup2023() Setup {
 	}}
 }
 
-// Setup202402 is the set of 2024-02 (V4).
-func Setup202402() Setup {
+// setup202402 is the set of 2024-02 (V4).
+func setup202402() Setup {
 	s := Setup{Name: "2024-02", Rule: Merged, Style: Style202402}
 	s.Analyses = []Analysis{
 		spanOf("FW_START->FW_END", "ops", LaunchSpan, "ANY", true, zonesOf("-FW", riscTypes...)...),
@@ -171,8 +171,8 @@ func perRisc() []Analysis {
 	}
 }
 
-// Setup202403 is the set of 2024-03 (V5, the article's time) to 2024-11.
-func Setup202403() Setup {
+// setup202403 is the set of 2024-03 (V5, the article's time) to 2024-11.
+func setup202403() Setup {
 	s := Setup{Name: "2024-03", Rule: Merged, Style: Style202403, ZeroSums: true}
 	s.Analyses = append([]Analysis{
 		spanOf("device_fw_duration", "ops", LaunchSpan, "ANY", true, zonesOf("-FW", riscTypes...)...),
@@ -181,10 +181,10 @@ func Setup202403() Setup {
 	return s
 }
 
-// SetupCurrent is the default set of 2025 on. trace_fw_duration and
+// setupCurrent is the default set of 2025 on. trace_fw_duration and
 // trace_kernel_duration look for the synthetic processor that logs of traces
 // have: TENSIX_RISC_AGG, CORE_AGG in the first such scripts.
-func SetupCurrent() Setup {
+func setupCurrent() Setup {
 	kernels := zonesOf("-KERNEL", riscTypes...)
 	s := Setup{Name: "current", Rule: HostID, Style: StyleHostID}
 	phased := func(a Analysis, start, end string) Analysis {
@@ -237,8 +237,8 @@ type Duration struct {
 	Core             int    // index into Topology.Cores, -1 where all cores count
 }
 
-// NoRow stands for the absence of a marker row.
-const NoRow = ^uint32(0)
+// noRow stands for the absence of a marker row.
+const noRow = ^uint32(0)
 
 // Stats are the vendor's statistics of one series or of a device.
 type Stats struct {
@@ -279,12 +279,12 @@ type Result struct {
 	Stats    Stats
 }
 
-// Analyze runs the analyses of a setup on the launches of one device. With
+// analyze runs the analyses of a setup on the launches of one device. With
 // vendor, markers match as the vendor's Python script matches them: by name,
 // core and processor, and by phase only where the definition names one, so a
 // launch without ends can get a duration from two starts. Without it, a
 // start is a start and an end is an end.
-func Analyze(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, vendor bool) []Result {
+func analyze(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, vendor bool) []Result {
 	out := make([]Result, len(s.Analyses))
 	masks := newMasks(l, t, s, vendor)
 	dispatched := masks
@@ -561,7 +561,7 @@ func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *mask
 					if f.sum == 0 && !s.ZeroSums {
 						continue
 					}
-					out[i].Series = append(out[i].Series, Series{Launch: la, Core: -1, Values: []Duration{{Cycles: f.sum, StartRow: NoRow, EndRow: NoRow, Launch: la, Core: -1}}})
+					out[i].Series = append(out[i].Series, Series{Launch: la, Core: -1, Values: []Duration{{Cycles: f.sum, StartRow: noRow, EndRow: noRow, Launch: la, Core: -1}}})
 					continue
 				}
 				if d, ok := f.duration(); ok {
@@ -611,7 +611,7 @@ func adjacentIn(l *components.DeviceLog, t *Topology, dev, core int, lanes []int
 	var open place
 	have := false
 	if m.t0&bit != 0 {
-		open, have = place{time: deviceStart(l, t, dev), row: NoRow}, true
+		open, have = place{time: deviceStart(l, t, dev), row: noRow}, true
 	}
 	visit := func(lane int, row uint32) {
 		st, en := m.at(l, lane, int(row))
@@ -647,7 +647,7 @@ func session(l *components.DeviceLog, t *Topology, dev, i int, a *Analysis, m *m
 		}
 		var f firstLast
 		if m.t0&bit != 0 {
-			f.start(place{time: t0, row: NoRow})
+			f.start(place{time: t0, row: noRow})
 		}
 		for _, lane := range core.Lanes {
 			for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {

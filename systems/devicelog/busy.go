@@ -38,7 +38,7 @@ func Busy(l *components.DeviceLog, t *Topology, launches []*Launches) []DeviceBu
 	var out []DeviceBusy
 	for d := range t.Devices {
 		ls := launches[d]
-		iv := Intervals(l, t, ls)
+		iv := intervals(l, t, ls)
 		idx := make([]int, len(iv))
 		for i := range idx {
 			idx[i] = i
@@ -84,8 +84,8 @@ func Busy(l *components.DeviceLog, t *Topology, launches []*Launches) []DeviceBu
 	return out
 }
 
-// Interval is the extent of one launch over all its processors.
-type Interval struct {
+// interval is the extent of one launch over all its processors.
+type interval struct {
 	Start     uint64 // first firmware start of any processor
 	FirstCore uint64 // first and last firmware start of BRISC or ERISC
 	LastStart uint64
@@ -93,9 +93,9 @@ type Interval struct {
 	HasEnd    bool
 }
 
-// Intervals gives the extent of each launch.
-func Intervals(l *components.DeviceLog, t *Topology, ls *Launches) []Interval {
-	iv := make([]Interval, len(ls.List))
+// intervals gives the extent of each launch.
+func intervals(l *components.DeviceLog, t *Topology, ls *Launches) []interval {
+	iv := make([]interval, len(ls.List))
 	for i := range iv {
 		iv[i].Start, iv[i].FirstCore, iv[i].LastStart = ls.List[i].Start, ls.List[i].Start, ls.List[i].Start
 	}

@@ -109,13 +109,13 @@ func Compare(ctx context.Context, a, b *components.DeviceLog, byRisc bool) ([]De
 		d := Delta{Name: k.name, Risc: k.risc, Change: math.NaN(), P: math.NaN(), Holm: math.NaN(), Superior: math.NaN()}
 		sa, sb := am[k], bm[k]
 		if sa != nil {
-			d.A = Summarize(sa.v)
+			d.A = summarize(sa.v)
 			if !sa.mixed {
 				d.FreqA = sa.freq
 			}
 		}
 		if sb != nil {
-			d.B = Summarize(sb.v)
+			d.B = summarize(sb.v)
 			if !sb.mixed {
 				d.FreqB = sb.freq
 			}

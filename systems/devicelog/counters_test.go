@@ -15,7 +15,7 @@ func TestCounters(t *testing.T) {
 		`0,1,2,TRISC_1,9090,200,5,2048,,TS_DATA,0,,{"counter type":"FPU_COUNTER";"ref cnt":2000;"value":500}`+"\n"+
 		`0,1,2,TRISC_1,9090,210,5,2048,,TS_DATA,0,,{"counter type":"SFPU_COUNTER";"ref cnt":0;"value":500}`+"\n"+
 		fmt.Sprintf("1,1,2,TRISC_1,9090,210,%d,2048,,TS_DATA,0,,\n", packed(30, 120, 4)))
-	got := fmt.Sprint(Counters(l, NewTopology(l)))
+	got := fmt.Sprint(Counters(l, newTopology(l)))
 	want := fmt.Sprint([]CounterInfo{{0, "FPU_COUNTER", 3, 2, 1200, 4000, .3, .1, .25, .6}, {1, "counter 4", 1, 1, 30, 120, .25, .25, .25, .25}})
 	if got != want {
 		t.Errorf("%s\nnot\n%s", got, want)

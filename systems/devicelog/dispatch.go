@@ -93,7 +93,7 @@ func findDispatch(l *components.DeviceLog, t *Topology, dev int, vendor bool, di
 				sub = dispatchLane(l, lane, c, vendor, names)
 			default:
 				if vendor && l.LaneOff[lane] < l.LaneOff[lane+1] {
-					diags.Add(DiagVendorFails, 1, l.Line(int(l.LaneOff[lane])), fmt.Sprintf("dispatch core %s has markers of %s", core.Name(), l.Lanes[lane].Risc))
+					diags.Add(diagVendorFails, 1, l.Line(int(l.LaneOff[lane])), fmt.Sprintf("dispatch core %s has markers of %s", core.Name(), l.Lanes[lane].Risc))
 				}
 			}
 		}
@@ -106,7 +106,7 @@ func findDispatch(l *components.DeviceLog, t *Topology, dev int, vendor bool, di
 				m.rows = append(m.rows, sub[k].rows...)
 				slices.SortStableFunc(m.rows, func(a, b uint32) int { return cmp.Compare(l.Time[a], l.Time[b]) })
 			} else if vendor && m.id > 0 {
-				diags.Add(DiagVendorFails, 1, l.Line(int(m.rows[0])), fmt.Sprintf("dispatch core %s has fewer go signals than programs", core.Name()))
+				diags.Add(diagVendorFails, 1, l.Line(int(m.rows[0])), fmt.Sprintf("dispatch core %s has fewer go signals than programs", core.Name()))
 			}
 			if m.id > 0 {
 				ops = append(ops, *m)

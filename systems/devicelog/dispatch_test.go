@@ -51,12 +51,12 @@ func readLog(t testing.TB, text string) *components.DeviceLog {
 
 func TestDispatch(t *testing.T) {
 	l := readLog(t, dispatchLog)
-	s := SetupCurrent()
-	topo := NewTopology(l)
+	s := setupCurrent()
+	topo := newTopology(l)
 	var diags components.Diagnostics
-	ls := FindLaunches(l, topo, 0, ByRun, &diags)
+	ls := findLaunches(l, topo, 0, ByRun, &diags)
 	ls.setDispatch(l, topo, false, &diags)
-	ours := Analyze(l, topo, ls, &s, false)
+	ours := analyze(l, topo, ls, &s, false)
 	// A command begins with its zone: 1010 to 1060 and 1100 to 1190; the go
 	// signals 1050 to 1075 and 1150 to 1190.
 	for name, want := range map[string]string{"dispatch_total_cq_cmd_op_time": "50 90", "dispatch_go_send_wait_time": "25 40"} {
@@ -87,7 +87,7 @@ func TestDispatch(t *testing.T) {
 			t.Errorf("the JSON lacks %s", want)
 		}
 	}
-	if _, bad := v.Diags.Find(DiagVendorFails); bad {
+	if _, bad := v.Diags.Find(diagVendorFails); bad {
 		t.Error("the script is said to fail")
 	}
 	for k := range l.Keys {
@@ -116,7 +116,7 @@ func TestDispatchWithoutGoSignal(t *testing.T) {
 	}
 	found := false
 	for _, d := range p.Diags {
-		found = found || d.Code == DiagVendorFails && strings.Contains(d.Detail, "fewer go signals")
+		found = found || d.Code == diagVendorFails && strings.Contains(d.Detail, "fewer go signals")
 	}
 	if !found {
 		t.Error("not told that the vendor's script fails")
@@ -147,7 +147,7 @@ func TestVendorCurrentShape(t *testing.T) {
 		"0/BRISC/2/BRISC-FW/s/100/1024", "0/BRISC/2/BRISC-KERNEL/s/110/1024", "0/BRISC/2/BRISC-KERNEL/e/150/1024", "0/BRISC/2/BRISC-FW/e/160/1024",
 		"0/BRISC/2/BRISC-FW/s/200/2048", "0/BRISC/2/BRISC-KERNEL/s/210/2048", "0/BRISC/2/BRISC-KERNEL/e/250/2048", "0/BRISC/2/BRISC-FW/e/260/2048",
 		"0/BRISC/1/BRISC-FW/s/90/1024", "0/BRISC/1/BRISC-KERNEL/s/115/1024", "0/BRISC/1/BRISC-KERNEL/e/120/1024", "0/BRISC/1/BRISC-FW/e/161/1024")
-	v := NewVendor(l, SetupCurrent())
+	v := NewVendor(l, setupCurrent())
 	for _, r := range v.Devices[0].Results {
 		if r.Analysis.Name == "device_kernel_duration_per_core" {
 			// Core 1 appears first, at 90.

@@ -101,7 +101,7 @@ func WriteZones(ctx context.Context, w io.Writer, l *components.DeviceLog) error
 			b = strconv.AppendUint(append(b, ','), l.Dur(z), 10)
 			b = append(b, ',')
 			if f := l.Freq(l.Run[row]); f > 0 {
-				b = strconv.AppendFloat(b, Nanoseconds(float64(l.Dur(z)), f), 'f', 3, 64)
+				b = strconv.AppendFloat(b, nanoseconds(float64(l.Dur(z)), f), 'f', 3, 64)
 			}
 			b = strconv.AppendUint(append(b, ','), l.Line(int(row)), 10)
 			b = append(b, '\n')
@@ -236,7 +236,7 @@ func WriteTrace(ctx context.Context, w io.Writer, l *components.DeviceLog, t *To
 					b = strconv.AppendUint(b, l.Data[row], 10)
 				}
 				b = append(b, `","run":`...)
-				b = format.AppendJSONString(b, RunText(l.Runs[l.Run[row]]))
+				b = format.AppendJSONString(b, runText(l.Runs[l.Run[row]]))
 				if k := &l.Keys[key]; k.File != "" {
 					b = append(b, `,"source":`...)
 					b = format.AppendJSONString(b, k.File+":"+strconv.FormatUint(uint64(k.Line), 10))

@@ -55,15 +55,15 @@ func TestGoldenDurations(t *testing.T) {
 				name += ".csv"
 			}
 			l := load(t, profilelog.Options{}, lfs, tc.set, "logs", "profile_log_device_"+name)
-			s := Setup202402()
-			topo := NewTopology(l)
+			s := setup202402()
+			topo := newTopology(l)
 			var diags components.Diagnostics
 			for _, x := range []struct {
 				rule   Rule
 				vendor bool
 			}{{Merged, true}, {Merged, false}, {ByRun, false}} {
-				ls := FindLaunches(l, topo, 0, x.rule, &diags)
-				res := Analyze(l, topo, ls, &s, x.vendor)
+				ls := findLaunches(l, topo, 0, x.rule, &diags)
+				res := analyze(l, topo, ls, &s, x.vendor)
 				fw, kernel, nc := tc.fw, tc.kernel, tc.nc
 				if x.rule == ByRun && tc.oursFW != "" {
 					fw, kernel, nc = tc.oursFW, tc.oursNC, tc.oursNC
@@ -83,14 +83,14 @@ func TestGoldenDurations(t *testing.T) {
 // kept. The vendor's script subtracts a start from a start; ours gives none.
 func TestNoEndsNoDuration(t *testing.T) {
 	l := load(t, profilelog.Options{}, lfs, "9041d4d7", "logs", "profile_log_device_wormhole_multi_core.csv")
-	s := Setup202402()
-	topo := NewTopology(l)
+	s := setup202402()
+	topo := newTopology(l)
 	var diags components.Diagnostics
-	ls := FindLaunches(l, topo, 0, ByRun, &diags)
-	if got := values(Analyze(l, topo, ls, &s, false), "KERNEL_START->KERNEL_END"); got != "" {
+	ls := findLaunches(l, topo, 0, ByRun, &diags)
+	if got := values(analyze(l, topo, ls, &s, false), "KERNEL_START->KERNEL_END"); got != "" {
 		t.Errorf("kernel duration %s from a log without a kernel end", got)
 	}
-	if got := values(Analyze(l, topo, ls, &s, true), "KERNEL_START->KERNEL_END"); got == "" {
+	if got := values(analyze(l, topo, ls, &s, true), "KERNEL_START->KERNEL_END"); got == "" {
 		t.Error("the vendor's script does give a number here")
 	}
 	// The same from the golden full_buffer logs, rebuilt from their rows:
@@ -99,12 +99,12 @@ func TestNoEndsNoDuration(t *testing.T) {
 	text := "Chip clock is at 1.2 GHz\nPCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset]\n" +
 		"0, 0, 0, NCRISC, 1, 1000\n0, 0, 0, NCRISC, 2, 2369\n0, 0, 0, BRISC, 1, 500\n0, 0, 0, BRISC, 2, 1000\n0, 0, 0, BRISC, 9, 7960709\n"
 	l = readText(t, text)
-	topo = NewTopology(l)
-	ls = FindLaunches(l, topo, 0, Merged, &diags)
-	if got := values(Analyze(l, topo, ls, &s, true), "KERNEL_START->KERNEL_END"); got != "1369" {
+	topo = newTopology(l)
+	ls = findLaunches(l, topo, 0, Merged, &diags)
+	if got := values(analyze(l, topo, ls, &s, true), "KERNEL_START->KERNEL_END"); got != "1369" {
 		t.Errorf("vendor %q, want 1369", got)
 	}
-	if got := values(Analyze(l, topo, ls, &s, false), "KERNEL_START->KERNEL_END"); got != "" {
+	if got := values(analyze(l, topo, ls, &s, false), "KERNEL_START->KERNEL_END"); got != "" {
 		t.Errorf("ours %q, want none", got)
 	}
 }
@@ -118,11 +118,11 @@ func TestLaunchesByRunNotOrdinal(t *testing.T) {
 			"0/BRISC/1/BRISC-FW/s/1000/1", "0/BRISC/1/BRISC-FW/e/2000/1",
 			"0/BRISC/1/BRISC-FW/s/900000/"+host2, "0/BRISC/1/BRISC-FW/e/901000/"+host2,
 			"0/BRISC/2/BRISC-FW/s/900010/"+host2, "0/BRISC/2/BRISC-FW/e/901500/"+host2)
-		topo := NewTopology(l)
+		topo := newTopology(l)
 		var diags components.Diagnostics
-		s := Setup202402()
-		ls := FindLaunches(l, topo, 0, ByRun, &diags)
-		if got := values(Analyze(l, topo, ls, &s, false), "FW_START->FW_END"); got != "1000 1500" {
+		s := setup202402()
+		ls := findLaunches(l, topo, 0, ByRun, &diags)
+		if got := values(analyze(l, topo, ls, &s, false), "FW_START->FW_END"); got != "1000 1500" {
 			t.Errorf("durations %q, want 1000 1500", got)
 		}
 		if len(ls.List) != 2 || ls.List[0].Cores != 1 || ls.List[1].Cores != 2 || !ls.List[1].Complete {
@@ -137,12 +137,12 @@ func TestOverlappingLaunches(t *testing.T) {
 	l := logOf(t,
 		"0/BRISC/1/BRISC-FW/s/100/1", "0/BRISC/1/BRISC-FW/e/300/1",
 		"0/BRISC/2/BRISC-FW/s/200/2", "0/BRISC/2/BRISC-FW/e/400/2")
-	topo := NewTopology(l)
+	topo := newTopology(l)
 	var diags components.Diagnostics
-	if n := len(FindLaunches(l, topo, 0, Merged, &diags).List); n != 1 {
+	if n := len(findLaunches(l, topo, 0, Merged, &diags).List); n != 1 {
 		t.Errorf("merged rule: %d launches", n)
 	}
-	ls := FindLaunches(l, topo, 0, ByRun, &diags)
+	ls := findLaunches(l, topo, 0, ByRun, &diags)
 	if len(ls.List) != 2 {
 		t.Fatalf("%d launches", len(ls.List))
 	}
@@ -161,19 +161,19 @@ func TestDamagedLaunches(t *testing.T) {
 		"0/BRISC/1/BRISC-FW/s/300/2", "0/BRISC/1/BRISC-KERNEL/s/310/2", "0/BRISC/1/BRISC-KERNEL/e/380/2", "0/BRISC/1/BRISC-FW/e/390/2",
 	}
 	l := logOf(t, rows...)
-	topo := NewTopology(l)
-	s := SetupCurrent()
+	topo := newTopology(l)
+	s := setupCurrent()
 	for _, rule := range []Rule{ByRun, Merged, HostID} {
 		var diags components.Diagnostics
-		ls := FindLaunches(l, topo, 0, rule, &diags)
-		got := values(Analyze(l, topo, ls, &s, false), "device_kernel_duration")
+		ls := findLaunches(l, topo, 0, rule, &diags)
+		got := values(analyze(l, topo, ls, &s, false), "device_kernel_duration")
 		if !strings.HasSuffix(got, "70") {
 			t.Errorf("rule %d: kernel durations %q", rule, got)
 		}
-		if _, ok := diags.Find(DiagOrphanFWEnd); !ok {
+		if _, ok := diags.Find(diagOrphanFWEnd); !ok {
 			t.Errorf("rule %d: orphan end not reported", rule)
 		}
-		if _, ok := diags.Find(DiagVendorFails); ok != (rule != ByRun) {
+		if _, ok := diags.Find(diagVendorFails); ok != (rule != ByRun) {
 			t.Errorf("rule %d: vendor's failure reported: %v", rule, ok)
 		}
 	}
@@ -186,11 +186,11 @@ func TestCurrentSetup(t *testing.T) {
 		"3/TRISC_0/1/TRISC-KERNEL/s/115/1027", "3/TRISC_0/1/TRISC-KERNEL/e/210/1027",
 		"3/BRISC/2/BRISC-FW/s/102/1027", "3/BRISC/2/BRISC-KERNEL/s/130/1027", "3/BRISC/2/BRISC-KERNEL/e/180/1027", "3/BRISC/2/BRISC-FW/e/190/1027",
 		"3/BRISC/1/BRISC-FW/s/400/2051", "3/BRISC/1/BRISC-KERNEL/s/420/2051", "3/BRISC/1/BRISC-KERNEL/e/450/2051", "3/BRISC/1/BRISC-FW/e/460/2051")
-	topo := NewTopology(l)
+	topo := newTopology(l)
 	var diags components.Diagnostics
-	s := SetupCurrent()
-	ls := FindLaunches(l, topo, 0, HostID, &diags)
-	res := Analyze(l, topo, ls, &s, true)
+	s := setupCurrent()
+	ls := findLaunches(l, topo, 0, HostID, &diags)
+	res := analyze(l, topo, ls, &s, true)
 	for name, want := range map[string]string{
 		"op2op":                             "210",      // core 1: last kernel end 210 to kernel start 420; core 2 has one launch
 		"device_kernel_first_to_last_start": "15 ",      // 115 to 130; one start alone has no span

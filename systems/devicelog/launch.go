@@ -33,14 +33,14 @@ const (
 
 // Diagnostics of launches.
 const (
-	DiagNoController = "controller-missing"   // cores without BRISC or ERISC: launches from their first processor
-	DiagNoLaunch     = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be told
-	DiagRestart      = "firmware-restart"     // a core starts its firmware again without an end
-	DiagOrphanFWEnd  = "firmware-orphan-end"  // a firmware end on a core that had not started
-	DiagOpenLaunch   = "launch-open"          // a launch without the firmware end of some core
-	DiagCoreSkew     = "firmware-start-skew"  // cores of a launch start more than 1000 cycles apart
-	DiagVendorFails  = "vendor-script-fails"  // the vendor's script raises an assertion on this log
-	DiagTriscNames   = "trisc-zones-unmapped" // TRISC_n-KERNEL names, which the vendor's analyses do not look for
+	diagNoController = "controller-missing"   // cores without BRISC or ERISC: launches from their first processor
+	diagNoLaunch     = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be told
+	diagRestart      = "firmware-restart"     // a core starts its firmware again without an end
+	diagOrphanFWEnd  = "firmware-orphan-end"  // a firmware end on a core that had not started
+	diagOpenLaunch   = "launch-open"          // a launch without the firmware end of some core
+	diagCoreSkew     = "firmware-start-skew"  // cores of a launch start more than 1000 cycles apart
+	diagVendorFails  = "vendor-script-fails"  // the vendor's script raises an assertion on this log
+	diagTriscNames   = "trisc-zones-unmapped" // TRISC_n-KERNEL names, which the vendor's analyses do not look for
 )
 
 // skewLimit is the spread of firmware starts, in cycles, above which the
@@ -101,8 +101,8 @@ type Core struct {
 // Name gives "x,y".
 func (c *Core) Name() string { return fmt.Sprintf("%d,%d", c.X, c.Y) }
 
-// NewTopology orders the lanes of a log by first appearance.
-func NewTopology(l *components.DeviceLog) *Topology {
+// newTopology orders the lanes of a log by first appearance.
+func newTopology(l *components.DeviceLog) *Topology {
 	t := &Topology{CoreOf: make([]int, len(l.Lanes)), DeviceOf: make([]int, len(l.Lanes)), Rank: make([]uint32, len(l.Lanes))}
 	type coreKey struct{ dev, x, y int32 }
 	devs, cores := map[int32]int{}, map[coreKey]int{}
@@ -192,8 +192,8 @@ func groupKey(l *components.DeviceLog, run uint32, rule Rule) (components.LogRun
 	return r, true
 }
 
-// FindLaunches finds the launches of device d of the topology.
-func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags *components.Diagnostics) *Launches {
+// findLaunches finds the launches of device d of the topology.
+func findLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags *components.Diagnostics) *Launches {
 	ls := &Launches{Rule: rule, Device: d, groupOf: map[uint32]int{}}
 	byKey := map[components.LogRun]int{}
 	type event struct {
@@ -294,9 +294,9 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 			switch {
 			case e.start:
 				if seen && !(numbered && ended) {
-					diags.Add(DiagRestart, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
+					diags.Add(diagRestart, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
 					if rule != ByRun {
-						diags.Add(DiagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware end before the next firmware start of a core")
+						diags.Add(diagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware end before the next firmware start of a core")
 					}
 				}
 				if seen && !ended {
@@ -317,9 +317,9 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 				ls.List[cur].Complete = false
 				open++
 			case !seen || ended:
-				diags.Add(DiagOrphanFWEnd, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
+				diags.Add(diagOrphanFWEnd, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
 				if rule != ByRun {
-					diags.Add(DiagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware start before each firmware end of a core")
+					diags.Add(diagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware start before each firmware end of a core")
 				}
 			default:
 				state[e.core] = true
@@ -337,7 +337,7 @@ func FindLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 			}
 		}
 		if cur >= 0 && !ls.List[cur].Complete {
-			diags.Add(DiagOpenLaunch, 1, l.Line(int(ls.List[cur].open.row)), fmt.Sprintf("device %d launch %s", t.Devices[d], RunText(l.Runs[ls.List[cur].Run])))
+			diags.Add(diagOpenLaunch, 1, l.Line(int(ls.List[cur].open.row)), fmt.Sprintf("device %d launch %s", t.Devices[d], runText(l.Runs[ls.List[cur].Run])))
 		}
 	}
 	ls.total = len(ls.List)
@@ -437,8 +437,8 @@ func (ls *Launches) behind(i int, p place) bool {
 	return la.open.compare(p) <= 0
 }
 
-// RunText names a launch identity for people.
-func RunText(r components.LogRun) string {
+// runText names a launch identity for people.
+func runText(r components.LogRun) string {
 	var parts []string
 	if r.HostID >= 0 {
 		parts = append(parts, fmt.Sprintf("host id %d", r.HostID))

@@ -104,7 +104,7 @@ func WriteZonesParquet(ctx context.Context, out io.Writer, l *components.DeviceL
 				}
 			}
 			if f := l.Freq(l.Run[mark]); f > 0 {
-				ns[n] = Nanoseconds(float64(l.Dur(z)), f)
+				ns[n] = nanoseconds(float64(l.Dur(z)), f)
 				row.DurationNS = &ns[n]
 			}
 			if rows = append(rows, row); len(rows) == batch {

@@ -182,7 +182,7 @@ func ptr(v float64) *float64 {
 }
 
 func timeOf(cycles uint64, mhz float64) Time {
-	return Time{cycles, ptr(Nanoseconds(float64(cycles), mhz))}
+	return Time{cycles, ptr(nanoseconds(float64(cycles), mhz))}
 }
 
 // New makes the profile of a log.
@@ -197,21 +197,21 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 		}
 		p.Sessions = append(p.Sessions, SessionInfo{s.Version, s.Arch, f, s.MaxCores, s.Line})
 	}
-	p.Topo = NewTopology(l)
+	p.Topo = newTopology(l)
 	p.Cores = len(p.Topo.Cores)
 	diags := l.Diags
 	for c := range p.Topo.Cores {
 		// Simulated engines have no controller to be missed.
 		if core := &p.Topo.Cores[c]; core.Fallback && !ownLog(l) {
-			diags.Add(DiagNoController, 1, l.Line(int(l.LaneOff[core.Controller])), fmt.Sprintf("device %d core %s has no marker of BRISC or ERISC; its launches are taken from %s",
+			diags.Add(diagNoController, 1, l.Line(int(l.LaneOff[core.Controller])), fmt.Sprintf("device %d core %s has no marker of BRISC or ERISC; its launches are taken from %s",
 				p.Topo.Devices[core.Device], core.Name(), l.Lanes[core.Controller].Risc))
 		}
 	}
 	for d := range p.Topo.Devices {
-		ls := FindLaunches(l, p.Topo, d, ByRun, &diags)
+		ls := findLaunches(l, p.Topo, d, ByRun, &diags)
 		p.Launches = append(p.Launches, ls)
 		if len(ls.List) == 0 {
-			diags.Add(DiagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware zone", p.Topo.Devices[d]))
+			diags.Add(diagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware zone", p.Topo.Devices[d]))
 		}
 	}
 	p.devices(l, o, &diags)
@@ -226,7 +226,7 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 		return nil, err
 	}
 	for _, s := range Slowest(l, o.Slowest, o.Zone) {
-		p.Slow = append(p.Slow, SlowInfo{Time{s.Cycles, ptr(s.NS)}, s.Name, s.Lane.Device, s.Lane.X, s.Lane.Y, s.Lane.Risc, s.Start, RunText(s.Run), s.Line})
+		p.Slow = append(p.Slow, SlowInfo{Time{s.Cycles, ptr(s.NS)}, s.Name, s.Lane.Device, s.Lane.X, s.Lane.Y, s.Lane.Risc, s.Start, runText(s.Run), s.Line})
 	}
 	p.Counters = Counters(l, p.Topo)
 	for _, d := range diags.All() {
@@ -248,8 +248,8 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 			}
 		}
 		if b.MaxSkew > skewLimit {
-			diags.Add(DiagCoreSkew, 1, l.Line(int(ls.List[b.SkewAt].open.row)), fmt.Sprintf("device %d: firmware starts of a launch (%s) lie %d cycles apart; the vendor advises a reboot of the host when counters of cores drift",
-				b.Device, RunText(l.Runs[ls.List[b.SkewAt].Run]), b.MaxSkew))
+			diags.Add(diagCoreSkew, 1, l.Line(int(ls.List[b.SkewAt].open.row)), fmt.Sprintf("device %d: firmware starts of a launch (%s) lie %d cycles apart; the vendor advises a reboot of the host when counters of cores drift",
+				b.Device, runText(l.Runs[ls.List[b.SkewAt].Run]), b.MaxSkew))
 		}
 		gaps := slices.Clone(b.Gaps)
 		slices.SortStableFunc(gaps, func(x, y Gap) int { return cmp.Compare(y.Cycles, x.Cycles) })
@@ -257,7 +257,7 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 			if i == o.Gaps {
 				break
 			}
-			d.Gaps = append(d.Gaps, GapInfo{timeOf(g.Cycles, b.FreqMHz), g.Start, RunText(l.Runs[ls.List[g.Before].Run]), RunText(l.Runs[ls.List[g.After].Run])})
+			d.Gaps = append(d.Gaps, GapInfo{timeOf(g.Cycles, b.FreqMHz), g.Start, runText(l.Runs[ls.List[g.Before].Run]), runText(l.Runs[ls.List[g.After].Run])})
 		}
 		p.Devices = append(p.Devices, d)
 	}
@@ -294,10 +294,10 @@ func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {
 		z.X, z.Y = &r.X, &r.Y
 	}
 	if r.Run >= 0 {
-		z.Run = RunText(l.Runs[r.Run])
+		z.Run = runText(l.Runs[r.Run])
 	}
 	if f := r.FreqMHz; f > 0 {
-		ns := func(c float64) float64 { return Nanoseconds(c, f) }
+		ns := func(c float64) float64 { return nanoseconds(c, f) }
 		z.NS = &NSInfo{ns(float64(r.Sum)), ns(float64(r.Self)), ns(r.Mean), ns(r.Std), ns(r.Median), ns(float64(r.P95)), ns(float64(r.Min)), ns(float64(r.Max))}
 	}
 	return z
@@ -317,12 +317,12 @@ func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components
 	}
 	p.Setup = setup.Name
 	if unmapped(l) {
-		diags.Add(DiagTriscNames, 1, 0, "kernel zones are named TRISC_n-KERNEL; the vendor's analyses look for TRISC-KERNEL and leave them out, and so do the analyses here (zone statistics have them)")
+		diags.Add(diagTriscNames, 1, 0, "kernel zones are named TRISC_n-KERNEL; the vendor's analyses look for TRISC-KERNEL and leave them out, and so do the analyses here (zone statistics have them)")
 	}
 	v := NewVendor(l, setup)
 	for d, dev := range p.Topo.Devices {
 		p.Launches[d].setDispatch(l, p.Topo, false, diags)
-		ours := Analyze(l, p.Topo, p.Launches[d], &setup, false)
+		ours := analyze(l, p.Topo, p.Launches[d], &setup, false)
 		theirs := v.Devices[d].Results
 		for i := range ours {
 			a := AnalysisInfo{Device: dev, Name: ours[i].Analysis.Name, Across: ours[i].Analysis.Across, Type: ours[i].Analysis.Kind.String()}
@@ -336,7 +336,7 @@ func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components
 			p.Analyses = append(p.Analyses, a)
 		}
 	}
-	if d, ok := v.Diags.Find(DiagVendorFails); ok {
+	if d, ok := v.Diags.Find(diagVendorFails); ok {
 		diags.Add(d.Code, d.Count, d.Line, d.Detail)
 	}
 	return nil
@@ -363,7 +363,7 @@ func statsInfo(r *Result) *StatsInfo {
 // SetupNames lists the setups.
 func SetupNames() []string {
 	var out []string
-	for _, s := range Setups() {
+	for _, s := range setups() {
 		out = append(out, s.Name)
 	}
 	return out

@@ -49,7 +49,7 @@ func TestProfileOfRealLog(t *testing.T) {
 // The trace: strict JSON, zones nest on each thread, sums equal the log.
 func TestTrace(t *testing.T) {
 	l, _ := generated(t, profilelog.GenOptions{Rows: 4000, Seed: 9, Devices: 2, Width: 2, Height: 2, LoseEnds: 50})
-	topo := NewTopology(l)
+	topo := newTopology(l)
 	var b bytes.Buffer
 	if err := WriteTrace(context.Background(), &b, l, topo); err != nil {
 		t.Fatal(err)

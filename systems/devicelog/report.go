@@ -28,9 +28,9 @@ const (
 	colKernelDM    = 5
 )
 
-// SetupReport returns the definitions of the C++ report: start and end
+// setupReport returns the definitions of the C++ report: start and end
 // phases are named, and a zone takes part when its name contains the keyword.
-func SetupReport() Setup {
+func setupReport() Setup {
 	agg := []string{"TENSIX_RISC_AGG"}
 	def := func(i int, riscs []string, keyword string) Analysis {
 		m := Match{Core: "ANY", Risc: "WORKER", Riscs: riscs, Zones: []string{keyword + "*"}}
@@ -78,26 +78,26 @@ type ReportRow struct {
 	VendorOK [2]bool
 }
 
-// VendorOpToOp is the op-to-op latency of the vendor's report: gap cycles
+// vendorOpToOp is the op-to-op latency of the vendor's report: gap cycles
 // times the rounded ns of this launch over its cycles, rounded. The factor
 // comes from a rounded number, so long gaps carry an error. ok is false
 // where the report leaves the cell empty: a gap that is negative, or a launch
 // without length.
-func VendorOpToOp(prevEnd, start, end uint64, mhz float64) (uint64, bool) {
+func vendorOpToOp(prevEnd, start, end uint64, mhz float64) (uint64, bool) {
 	if start < prevEnd || end <= start || mhz <= 0 {
 		return 0, false
 	}
-	ns, _ := RoundNS(end-start, mhz)
+	ns, _ := roundNS(end-start, mhz)
 	return uint64(math.Round(float64(start-prevEnd) * (float64(ns) / float64(end-start)))), true
 }
 
 // Report makes the C++ report of every device of a log.
 func Report(l *components.DeviceLog, t *Topology, launches []*Launches) []ReportRow {
-	s := SetupReport()
+	s := setupReport()
 	var rows []ReportRow
 	for d := range t.Devices {
 		ls := launches[d]
-		res := Analyze(l, t, ls, &s, false)
+		res := analyze(l, t, ls, &s, false)
 		dev := make([]ReportRow, len(ls.List))
 		for i := range ls.List {
 			la := &ls.List[i]
@@ -143,9 +143,9 @@ func opToOp(rows []ReportRow) {
 		if kd.Start >= prev.End {
 			r.Gap, r.GapOK = kd.Start-prev.End, true
 		}
-		r.Vendor, r.VendorOK[0] = VendorOpToOp(prev.End, kd.Start, kd.End, r.FreqMHz)
+		r.Vendor, r.VendorOK[0] = vendorOpToOp(prev.End, kd.Start, kd.End, r.FreqMHz)
 		if r.Ok[colKernelDM] {
-			r.VendorDM, r.VendorOK[1] = VendorOpToOp(prev.End, dm.Start, dm.End, r.FreqMHz)
+			r.VendorDM, r.VendorOK[1] = vendorOpToOp(prev.End, dm.Start, dm.End, r.FreqMHz)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (r *ReportRow) append(b []byte, exact bool) []byte {
 	}
 	for c := range reportColumns {
 		if r.Ok[c] {
-			if ns, ok := RoundNS(r.Dur[c].Cycles, r.FreqMHz); ok {
+			if ns, ok := roundNS(r.Dur[c].Cycles, r.FreqMHz); ok {
 				b = strconv.AppendUint(b, ns, 10)
 			}
 		}
@@ -228,7 +228,7 @@ func (r *ReportRow) append(b []byte, exact bool) []byte {
 			b = strconv.AppendUint(b, r.Gap, 10)
 			b = append(b, ',')
 			if r.FreqMHz > 0 {
-				b = strconv.AppendFloat(b, Nanoseconds(float64(r.Gap), r.FreqMHz), 'f', 3, 64)
+				b = strconv.AppendFloat(b, nanoseconds(float64(r.Gap), r.FreqMHz), 'f', 3, 64)
 			}
 		} else {
 			b = append(b, ',')

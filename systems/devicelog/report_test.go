@@ -34,7 +34,7 @@ func TestReportNanoseconds(t *testing.T) {
 			}
 			a, _ := strconv.ParseUint(tab.Cell(i, "DEVICE "+c+" START CYCLE"), 10, 64)
 			b, _ := strconv.ParseUint(tab.Cell(i, "DEVICE "+c+" END CYCLE"), 10, 64)
-			got, ok := RoundNS(b-a, 1350)
+			got, ok := roundNS(b-a, 1350)
 			if want := tab.Cell(i, ns); !ok || strconv.FormatUint(got, 10) != want {
 				t.Errorf("row %d %s: %d cycles give %d ns, the report has %s", i+1, c, b-a, got, want)
 			}
@@ -83,9 +83,9 @@ func TestReportOpToOp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	topo := NewTopology(l)
+	topo := newTopology(l)
 	var diags components.Diagnostics
-	rows := Report(l, topo, []*Launches{FindLaunches(l, topo, 0, ByRun, &diags)})
+	rows := Report(l, topo, []*Launches{findLaunches(l, topo, 0, ByRun, &diags)})
 	if len(rows) != untraced {
 		t.Fatalf("%d launches, want %d; %v", len(rows), untraced, diags.All())
 	}
@@ -126,7 +126,7 @@ func TestVendorOpToOpEdges(t *testing.T) {
 		{100, 200, 200, 1000, 0, false}, // no length
 		{100, 200, 300, 0, 0, false},    // no clock
 	} {
-		if v, ok := VendorOpToOp(tc.prev, tc.start, tc.end, tc.mhz); v != tc.want || ok != tc.ok {
+		if v, ok := vendorOpToOp(tc.prev, tc.start, tc.end, tc.mhz); v != tc.want || ok != tc.ok {
 			t.Errorf("%+v: %d, %v", tc, v, ok)
 		}
 	}

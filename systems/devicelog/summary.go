@@ -21,8 +21,8 @@ type Summary struct {
 	P95    uint64  `json:"p95"`
 }
 
-// Summarize describes v, which it sorts.
-func Summarize(v []uint64) Summary {
+// summarize describes v, which it sorts.
+func summarize(v []uint64) Summary {
 	n := len(v)
 	if n == 0 {
 		return Summary{}
@@ -65,17 +65,17 @@ func medianSorted(v []uint64) float64 {
 	return float64(a) + float64(b-a)/2
 }
 
-// Nanoseconds converts cycles at a clock in MHz; NaN without a clock.
-func Nanoseconds(cycles, mhz float64) float64 {
+// nanoseconds converts cycles at a clock in MHz; NaN without a clock.
+func nanoseconds(cycles, mhz float64) float64 {
 	if mhz <= 0 {
 		return math.NaN()
 	}
 	return cycles * 1000 / mhz
 }
 
-// RoundNS is the rounding of the vendor's report: round(cycles * 1000 / MHz),
+// roundNS is the rounding of the vendor's report: round(cycles * 1000 / MHz),
 // halves away from zero.
-func RoundNS(cycles uint64, mhz float64) (uint64, bool) {
+func roundNS(cycles uint64, mhz float64) (uint64, bool) {
 	if mhz <= 0 {
 		return 0, false
 	}

@@ -192,7 +192,7 @@ func (v *Vendor) riscsOf(lanes []int) []riscLanes {
 func (v *Vendor) series(j *pyJSON, lanes []int, gm globalMin, risc, core bool) {
 	j.open('[')
 	mergeLanes(v.Log, lanes, v.inserted(), gm.time, func(lane int, row uint32) {
-		if row == NoRow {
+		if row == noRow {
 			j.str(v.zeroText(lane, gm, risc, core))
 			return
 		}
@@ -328,7 +328,7 @@ func (v *Vendor) coreOps(j *pyJSON, core *Core, gm globalMin) {
 		}
 	}
 	mergeLanes(l, core.Lanes, v.inserted(), gm.time, func(lane int, row uint32) {
-		if row == NoRow {
+		if row == noRow {
 			if open { // inserted elements can lie behind the first start
 				j.str(v.zeroText(lane, gm, true, false))
 			}
@@ -438,7 +438,7 @@ func (v *Vendor) iterations(d, core int, lanes []int) {
 		for k := range r.Series {
 			if r.Analysis.Kind == Adjacent && r.Series[k].Core == core {
 				for _, x := range r.Series[k].Values {
-					v.iteration[x.StartRow], v.iteration[x.EndRow] = NoRow, NoRow
+					v.iteration[x.StartRow], v.iteration[x.EndRow] = noRow, noRow
 				}
 			}
 		}
@@ -446,7 +446,7 @@ func (v *Vendor) iterations(d, core int, lanes []int) {
 	if len(v.iteration) == 0 {
 		return
 	}
-	last := NoRow
+	last := noRow
 	mergeLanes(v.Log, lanes, false, 0, func(_ int, row uint32) {
 		def := &v.Log.Defs[v.Log.Def[row]]
 		if def.Type == components.MarkerStart && v.Log.Keys[def.Key].Name == "BRISC-FW" {
@@ -462,7 +462,7 @@ func (v *Vendor) iterations(d, core int, lanes []int) {
 func (v *Vendor) iterationMark(j *pyJSON, key string, row uint32) {
 	j.key(key)
 	mark, ok := v.iteration[row]
-	if !ok || mark == NoRow {
+	if !ok || mark == noRow {
 		j.raw("null")
 		return
 	}
@@ -539,7 +539,7 @@ func (v *Vendor) unit(j *pyJSON, r *Result, s *Series) {
 			continue
 		}
 		b := []byte{'('}
-		if d.StartRow == NoRow {
+		if d.StartRow == noRow {
 			b = append(b, "{'id': 0}"...)
 		} else {
 			b = v.marker(b, d.StartRow)
@@ -797,7 +797,7 @@ func mergeLanes(l *components.DeviceLog, lanes []int, zero bool, t0 uint64, visi
 		x := &h.head[0]
 		if x.zero {
 			x.zero = false
-			visit(x.lane, NoRow)
+			visit(x.lane, noRow)
 		} else {
 			visit(x.lane, x.row)
 			x.row++

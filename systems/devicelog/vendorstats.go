@@ -36,7 +36,7 @@ type VendorDevice struct {
 
 // NewVendor runs a setup on every device of a log.
 func NewVendor(l *components.DeviceLog, s Setup) *Vendor {
-	v := &Vendor{Log: l, Topo: NewTopology(l), Setup: s}
+	v := &Vendor{Log: l, Topo: newTopology(l), Setup: s}
 	dispatch, cores := make([][]dispatchOp, len(v.Topo.Devices)), make([][]int, len(v.Topo.Devices))
 	if s.Style == StyleHostID {
 		// The script names the markers of commands in place, before it looks
@@ -51,9 +51,9 @@ func NewVendor(l *components.DeviceLog, s Setup) *Vendor {
 		v.Log = withNames(l, names)
 	}
 	for d := range v.Topo.Devices {
-		ls := FindLaunches(v.Log, v.Topo, d, s.Rule, &v.Diags)
+		ls := findLaunches(v.Log, v.Topo, d, s.Rule, &v.Diags)
 		ls.dispatch, ls.dispatchLog = dispatch[d], v.Log
-		v.Devices = append(v.Devices, VendorDevice{ls, Analyze(v.Log, v.Topo, ls, &v.Setup, true), cores[d]})
+		v.Devices = append(v.Devices, VendorDevice{ls, analyze(v.Log, v.Topo, ls, &v.Setup, true), cores[d]})
 	}
 	return v
 }

@@ -176,7 +176,7 @@ func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, erro
 		if by&ByCore != 0 {
 			r.X, r.Y = ln.X, ln.Y
 		}
-		r.Summary = Summarize(values[off[g]:off[g+1]])
+		r.Summary = summarize(values[off[g]:off[g+1]])
 		if g < len(unmatched) {
 			r.Unmatched = unmatched[g]
 		}
@@ -254,7 +254,7 @@ func Slowest(l *components.DeviceLog, n int, name string) []Instance {
 		z := int(c.zone)
 		b := l.Zones.Begin[z]
 		out[i] = Instance{Zone: z, Name: l.ZoneName(l.Key(z)), Lane: l.Lanes[l.LaneOfZone(z)], Run: l.Runs[l.Run[b]],
-			Start: l.Start(z), Cycles: c.dur, Line: l.Line(int(b)), NS: Nanoseconds(float64(c.dur), l.Freq(l.Run[b]))}
+			Start: l.Start(z), Cycles: c.dur, Line: l.Line(int(b)), NS: nanoseconds(float64(c.dur), l.Freq(l.Run[b]))}
 	}
 	return out
 }

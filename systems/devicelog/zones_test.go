@@ -31,7 +31,7 @@ func TestSummarize(t *testing.T) {
 		{[]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 100}, Summary{20, 290, 1, 100, 14.5, 10.5, math.Sqrt(413.25), 19}},
 		{[]uint64{math.MaxUint64, math.MaxUint64}, Summary{2, math.MaxUint64, math.MaxUint64, math.MaxUint64, 1 << 64, 1 << 64, 0, math.MaxUint64}},
 	} {
-		if got := Summarize(slices.Clone(tc.v)); got != tc.want {
+		if got := summarize(slices.Clone(tc.v)); got != tc.want {
 			t.Errorf("%v: %+v, want %+v", tc.v, got, tc.want)
 		}
 	}
@@ -192,11 +192,11 @@ func TestBusy(t *testing.T) {
 		"0/BRISC/1/BRISC-FW/s/2000/2", "0/BRISC/1/BRISC-FW/e/2100/2",
 		"0/BRISC/1/BRISC-FW/s/2400/3", "0/BRISC/1/BRISC-FW/e/2450/3",
 		"1/BRISC/1/BRISC-FW/s/5/1", "1/BRISC/1/BRISC-FW/e/25/1")
-	topo := NewTopology(l)
+	topo := newTopology(l)
 	var diags components.Diagnostics
 	var ls []*Launches
 	for d := range topo.Devices {
-		ls = append(ls, FindLaunches(l, topo, d, ByRun, &diags))
+		ls = append(ls, findLaunches(l, topo, d, ByRun, &diags))
 	}
 	b := Busy(l, topo, ls)
 	if len(b) != 2 || b[1].Union != 20 || b[1].Device != 1 {
@@ -240,7 +240,7 @@ func TestOccupancy(t *testing.T) {
 	l := logOf(t,
 		"0/BRISC/1/BRISC-KERNEL/s/0/1", "0/BRISC/1/BRISC-KERNEL/e/50/1", "0/TRISC_0/1/TRISC-KERNEL/s/40/1", "0/TRISC_0/1/TRISC-KERNEL/e/75/1",
 		"0/BRISC/3/BRISC-KERNEL/s/50/1", "0/BRISC/3/BRISC-KERNEL/e/100/1")
-	topo := NewTopology(l)
+	topo := newTopology(l)
 	m := Occupancy(l, topo)
 	if len(m) != 1 || len(m[0].Cores) != 2 || m[0].Start != 0 || m[0].End != 100 || m[0].Cores[0].Kernel != 75 || m[0].Cores[1].Kernel != 50 || m[0].Mean() != 0.625 {
 		t.Fatalf("%+v", m)
@@ -268,7 +268,7 @@ func TestOccupancy(t *testing.T) {
 	}
 	// Coordinates that make no sense are not drawn.
 	l = logOf(t, "0/BRISC/1/BRISC-KERNEL/s/0/1", "0/BRISC/1/BRISC-KERNEL/e/50/1", "0/BRISC/900000/BRISC-KERNEL/s/0/1", "0/BRISC/900000/BRISC-KERNEL/e/50/1")
-	topo = NewTopology(l)
+	topo = newTopology(l)
 	m = Occupancy(l, topo)
 	if s := m[0].Text(topo); len(s) > 200 || len(m[0].SVG(topo)) > 2000 {
 		t.Errorf("map of %d bytes", len(s))

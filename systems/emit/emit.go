@@ -28,10 +28,10 @@ import (
 // has the file name of its run A; here it has a family of its own, because one
 // of the two files would be lost otherwise.
 const (
-	FamilyRunA   = "perf_sim"
-	FamilyRunB   = "perf_sim_no_antideps"
+	familyRunA   = "perf_sim"
+	familyRunB   = "perf_sim_no_antideps"
 	FamilyAtEnd  = "perf_sim_at_end_trace"
-	FamilyAtEndB = "perf_sim_at_end_trace_no_antideps"
+	familyAtEndB = "perf_sim_at_end_trace_no_antideps"
 	FamilySched  = "ps_trace"
 )
 
@@ -39,16 +39,16 @@ const (
 // where there is none.
 func runB(family string) string {
 	switch family {
-	case FamilyRunA:
-		return FamilyRunB
+	case familyRunA:
+		return familyRunB
 	case FamilyAtEnd:
-		return FamilyAtEndB
+		return familyAtEndB
 	}
 	return ""
 }
 
-// MetricsFile is the name of the metric store's file.
-const MetricsFile = "global_metric_store.json"
+// metricsFile is the name of the metric store's file.
+const metricsFile = "global_metric_store.json"
 
 // Artifact is a file that was written.
 type Artifact struct {
@@ -113,7 +113,7 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 				continue // there is nothing to show
 			}
 			if o.PackageOnly {
-				if !f.graph && f.family == FamilyRunA {
+				if !f.graph && f.family == familyRunA {
 					o.streams = append(o.streams, streamed{n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b)), b})
 				}
 				continue
@@ -215,8 +215,8 @@ func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
 	if err := o.open(); err != nil {
 		return err
 	}
-	slot := o.slot(MetricsFile, "metrics")
-	size, err := o.write(MetricsFile, func(out io.Writer) error { return s.Write(out, o.Layout) })
+	slot := o.slot(metricsFile, "metrics")
+	size, err := o.write(metricsFile, func(out io.Writer) error { return s.Write(out, o.Layout) })
 	o.Artifacts[slot].Size = size
 	return err
 }

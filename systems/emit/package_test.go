@@ -51,7 +51,7 @@ func TestPackageIsTheSame(t *testing.T) {
 		w := placed()
 		o.Dir = t.TempDir()
 		defer o.Abort()
-		if err := Traces(ctx, w, &o, FamilyRunA); err != nil {
+		if err := Traces(ctx, w, &o, familyRunA); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range o.Artifacts {

@@ -278,8 +278,8 @@ func TestFalseDependencies(t *testing.T) {
 	if err := m.Link(&edges); err != nil {
 		t.Fatal(err)
 	}
-	if Touch(m, 0, 1) != overlap.Yes || Touch(m, 1, 2) != overlap.No {
-		t.Fatalf("copies touch: %d, %d", Touch(m, 0, 1), Touch(m, 1, 2))
+	if touch(m, 0, 1) != overlap.Yes || touch(m, 1, 2) != overlap.No {
+		t.Fatalf("copies touch: %d, %d", touch(m, 0, 1), touch(m, 1, 2))
 	}
 	w := placed(t, m, "trn2", components.Once)
 	x, r := report(t, w, Options{Block: -1})

@@ -233,7 +233,7 @@ func (x *Analysis) neighbour(p, i, other components.InstrID, kind components.Cau
 	n.Start, n.End = w.Events.Span(m, other, components.RunA)
 	start, _ := w.Events.Span(m, i, components.RunA)
 	n.Gap = int64(start) - int64(x.release(p, kind))
-	n.Apart = Touch(m, p, i) == overlap.No && (kind == components.CauseFlow || kind == components.CauseAnti || kind == components.CauseOutput)
+	n.Apart = touch(m, p, i) == overlap.No && (kind == components.CauseFlow || kind == components.CauseAnti || kind == components.CauseOutput)
 	return n
 }
 

@@ -219,12 +219,12 @@ func isFalse(m *components.Module, p, i components.InstrID, cause components.Cau
 	for _, w := range m.Edges.Preds.Row(int(i)) {
 		direct = direct || components.InstrID(w&ecs.TargetMask) == p && uint8(w>>ecs.ClassShift) != components.ClassOrdered
 	}
-	return direct && Touch(m, p, i) == overlap.No
+	return direct && touch(m, p, i) == overlap.No
 }
 
-// Touch tells whether instructions p and i touch common memory that one of
+// touch tells whether instructions p and i touch common memory that one of
 // them writes.
-func Touch(m *components.Module, p, i components.InstrID) overlap.Answer {
+func touch(m *components.Module, p, i components.InstrID) overlap.Answer {
 	if name := m.OpcodeName(m.Instr.Opcode.At(int(i))); name == "MATMUL" || name == "LDWEIGHTS" {
 		// The two halves of a matmul carry each other's dependencies.
 		return overlap.Unknown

@@ -47,7 +47,7 @@ func FromTraces(ctx context.Context, modules []*components.Module, base *machine
 			return nil, nil, err
 		}
 		if !m.HasMeasurement() {
-			return nil, nil, fmt.Errorf("%s: %w", m.Name, ErrNoMeasurement)
+			return nil, nil, fmt.Errorf("%s: %w", m.Name, errNoMeasurement)
 		}
 		in := &m.Instr
 		for i := range in.Len() {

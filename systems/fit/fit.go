@@ -26,8 +26,8 @@ type Fit struct {
 	Profiles []string `json:"profiles"`
 }
 
-// ErrNoMeasurement is returned for modules without measured times.
-var ErrNoMeasurement = errors.New("the input has no measured times to fit to")
+// errNoMeasurement is returned for modules without measured times.
+var errNoMeasurement = errors.New("the input has no measured times to fit to")
 
 // Run fits the calibrated model of base to measured profiles and returns a
 // copy of base with the constants that the profiles identify replaced.
@@ -42,7 +42,7 @@ func Run(ctx context.Context, modules []*components.Module, base *machine.Machin
 			return nil, err
 		}
 		if !m.HasMeasurement() {
-			return nil, fmt.Errorf("%s: %w", m.Name, ErrNoMeasurement)
+			return nil, fmt.Errorf("%s: %w", m.Name, errNoMeasurement)
 		}
 		profiles = append(profiles, newProfile(m))
 		f.Profiles = append(f.Profiles, m.Name)

@@ -136,7 +136,7 @@ func TestLeaveOneOutSeesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(Section(a), Section(b)) {
+		if !bytes.Equal(section(a), section(b)) {
 			t.Errorf("%s is predicted by constants that depend on a fit to it", modules[k].Name)
 		}
 	}
@@ -193,7 +193,7 @@ func TestFit(t *testing.T) {
 	if !reflect.DeepEqual(base.Calibrated.Ops, f.Machine.Calibrated.Ops) {
 		t.Error("operations differ from the description")
 	}
-	if !bytes.Equal(Section(f.Machine), Section(g.Machine)) || !slices.Equal(f.Kept, g.Kept) || len(f.Items) != len(g.Items) {
+	if !bytes.Equal(section(f.Machine), section(g.Machine)) || !slices.Equal(f.Kept, g.Kept) || len(f.Items) != len(g.Items) {
 		t.Error("a second fit differs")
 	}
 	if len(f.Profiles) != 5 || len(f.Items) < 200 {
@@ -226,10 +226,10 @@ func TestFit(t *testing.T) {
 func TestInputsThatCannotBeFitted(t *testing.T) {
 	base := load(t, "trn2")
 	m := components.NewModule("plain", "test")
-	if _, err := Run(ctx, []*components.Module{m}, base); !errors.Is(err, ErrNoMeasurement) || !strings.Contains(err.Error(), "plain") {
+	if _, err := Run(ctx, []*components.Module{m}, base); !errors.Is(err, errNoMeasurement) || !strings.Contains(err.Error(), "plain") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := FromTraces(ctx, []*components.Module{m}, base); !errors.Is(err, ErrNoMeasurement) {
+	if _, _, err := FromTraces(ctx, []*components.Module{m}, base); !errors.Is(err, errNoMeasurement) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Leave(ctx, []*components.Module{m}, base, calibrated.Options{}); err == nil || !strings.Contains(err.Error(), "at least two") {

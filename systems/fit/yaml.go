@@ -8,9 +8,9 @@ import (
 	"perfsim/components/machine"
 )
 
-// Section returns the calibrated section of a machine as it stands in its
+// section returns the calibrated section of a machine as it stands in its
 // description.
-func Section(m *machine.Machine) []byte {
+func section(m *machine.Machine) []byte {
 	c := &m.Calibrated
 	var b []byte
 	b = append(b, "calibrated:\n"...)
@@ -70,7 +70,7 @@ func Splice(text []byte, m *machine.Machine) ([]byte, error) {
 	if len(head) > 0 && head[len(head)-1] != '\n' {
 		head = append(bytes.Clone(head), '\n')
 	}
-	out := bytes.Join([][]byte{head, Section(m), text[end:]}, nil)
+	out := bytes.Join([][]byte{head, section(m), text[end:]}, nil)
 	if _, err := machine.Parse("the result", out); err != nil {
 		return nil, fmt.Errorf("internal: the fitted description does not read back: %w", err)
 	}

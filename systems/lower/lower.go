@@ -12,9 +12,9 @@ import (
 	"perfsim/ecs"
 )
 
-// AttributeLowered is the attribute of modules that were lowered from a
+// attributeLowered is the attribute of modules that were lowered from a
 // graph; its value is the name of the graph's format, or "graph".
-const AttributeLowered = "perfsim.lowered"
+const attributeLowered = "perfsim.lowered"
 
 // Result is a lowered module with what there is to tell about it.
 type Result struct {
@@ -73,7 +73,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	name := g.Text(g.Name)
 	m := components.NewModule(name, "lowered")
 	m.Arch = mach.Name
-	m.Attributes = append(m.Attributes, components.Attribute{Key: "perfsim.loops", Value: "trips"}, components.Attribute{Key: AttributeLowered, Value: "graph"})
+	m.Attributes = append(m.Attributes, components.Attribute{Key: "perfsim.loops", Value: "trips"}, components.Attribute{Key: attributeLowered, Value: "graph"})
 	m.AddCoreLanes(0)
 	l.e = emitter{ctx: ctx, m: m, opt: &l.opt, texts: map[string]ecs.Symbol{}}
 	for s, share := range mach.Reference.StreamShares {

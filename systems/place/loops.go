@@ -116,8 +116,8 @@ func (k *kernel) use(b int) *use {
 		for _, l := range u.lanes {
 			if c := l.lane / components.LanesPerCore; !slices.Contains(seen, c) {
 				seen = append(seen, c)
-				for n := range NumBanks {
-					u.slots = append(u.slots, int(c)*NumBanks+n)
+				for n := range numBanks {
+					u.slots = append(u.slots, int(c)*numBanks+n)
 				}
 				if chained {
 					u.slots = append(u.slots, k.resources.slots.ChainAt(int(c)))

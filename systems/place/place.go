@@ -165,7 +165,7 @@ func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool)
 		k.arrive, k.blk = arrive, fast
 		k.bankOf = make([]uint32, lanes)
 		for l := range k.bankOf {
-			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*NumBanks) * pairSize
+			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * pairSize
 		}
 		if rules.Couplings {
 			k.couple = couples(lanes)

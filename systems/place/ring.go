@@ -1,8 +1,6 @@
 package place
 
 import (
-	"strings"
-
 	"perfsim/components"
 	"perfsim/systems/cost"
 )
@@ -87,11 +85,6 @@ func (k *kernel) ring(i uint32) *ring {
 // numQueueClasses is the number of queue lanes of the documented simulator.
 const numQueueClasses = 13
 
-// QueueClasses are the names of the queue classes, in the order of the
-// documented lanes 0 to 12; which transfer goes to which is ours.
-var queueClasses = [numQueueClasses]string{"hw-activation", "hw-sp", "hw-pe", "hw-pool", "sw", "in-activation", "in-sp",
-	"in-other", "out-activation", "out-sp", "dynamic", "out-other", "exclusive"}
-
 // queueClass chooses the queue lane of a transfer. The mapping of the
 // documented simulator is not published; ours: transposing transfers are
 // exclusive (lane 12), software-generated ones of Pool dynamic (lane 10),
@@ -129,14 +122,6 @@ func queueClass(flags components.Flags, engine components.Engine) int {
 		return 11
 	}
 	return 7
-}
-
-// QueueClassName names a queue class for reports.
-func QueueClassName(class int) string {
-	if class < 0 || class >= numQueueClasses {
-		return ""
-	}
-	return strings.Clone(queueClasses[class])
 }
 
 // TransferIssue is how long the transfer that trigger i starts keeps its

@@ -127,7 +127,7 @@ func (n Slots) PSUM(l uint16) Slot { return Slot(int(n) + int(l)) }
 
 // Bank returns the slot of PSUM bank k of the core of lane l.
 func (n Slots) Bank(l uint16, k int) Slot {
-	return n.BankAt(int(l/components.LanesPerCore)*NumBanks + k)
+	return n.BankAt(int(l/components.LanesPerCore)*numBanks + k)
 }
 
 // BankAt returns the slot of bank k, counted over all cores.
@@ -138,19 +138,19 @@ func (n Slots) BankAt(k int) Slot { return Slot(2*int(n) + k) }
 func (n Slots) Chain(l uint16) Slot { return n.BankAt(n.ChainAt(int(l) / components.LanesPerCore)) }
 
 // ChainAt returns the number of that slot of a core among those of banks.
-func (n Slots) ChainAt(core int) int { return n.cores()*NumBanks + core }
+func (n Slots) ChainAt(core int) int { return n.cores()*numBanks + core }
 
 // Len returns the number of slots.
 func (n Slots) Len() int { return 2*int(n) + n.Banks() }
 
 // Banks returns the number of slots of PSUM banks of all cores, one a core for
 // banks that are not known among them.
-func (n Slots) Banks() int { return n.cores() * (NumBanks + 1) }
+func (n Slots) Banks() int { return n.cores() * (numBanks + 1) }
 
 func (n Slots) cores() int { return int(n)/components.LanesPerCore + 1 }
 
-// NumBanks is the number of PSUM banks of a core.
-const NumBanks = 8
+// numBanks is the number of PSUM banks of a core.
+const numBanks = 8
 
 // Wait is a slot that an instruction must find free before it starts.
 type Wait struct {
@@ -181,7 +181,7 @@ type site struct {
 // the documented simulator then goes by the list psum_writer_chain. Its contents
 // are not published; here it is the last of these writes of the core.
 func Chained(flags components.Flags, banks uint16) bool {
-	return flags&components.FlagDstPSUM != 0 && banks>>NumBanks == 0
+	return flags&components.FlagDstPSUM != 0 && banks>>numBanks == 0
 }
 
 // Resources tells the slots of the instructions of one module under one set of
@@ -292,8 +292,8 @@ func waitBanks(r *Rules, s *site, dst []Wait) []Wait {
 	if s.chained {
 		return append(dst, Wait{s.slots.Chain(s.lane), components.CauseBank})
 	}
-	if written := s.banks >> NumBanks; r.Banks && written != 0 {
-		for k := range NumBanks {
+	if written := s.banks >> numBanks; r.Banks && written != 0 {
+		for k := range numBanks {
 			if written>>k&1 != 0 {
 				dst = append(dst, Wait{s.slots.Bank(s.lane, k), components.CauseBank})
 			}
@@ -306,8 +306,8 @@ func takeBanks(_ *Rules, s *site, dst []Take) []Take {
 	if s.chained && s.works {
 		dst = append(dst, Take{Slot: s.slots.Chain(s.lane)})
 	}
-	if used := s.banks | s.banks>>NumBanks; used != 0 && s.works {
-		for k := range NumBanks {
+	if used := s.banks | s.banks>>numBanks; used != 0 && s.works {
+		for k := range numBanks {
 			if used>>k&1 != 0 {
 				dst = append(dst, Take{Slot: s.slots.Bank(s.lane, k)})
 			}
@@ -333,7 +333,7 @@ func waitCoupled(r *Rules, s *site, dst []Wait) []Wait {
 }
 
 func takePSUM(_ *Rules, s *site, dst []Take) []Take {
-	if s.banks>>NumBanks == 0 && !s.chained || !s.works {
+	if s.banks>>numBanks == 0 && !s.chained || !s.works {
 		return dst
 	}
 	return append(dst, Take{Slot: s.slots.PSUM(s.lane), AtEnd: true})

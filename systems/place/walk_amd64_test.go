@@ -49,7 +49,7 @@ func TestAssemblyStaysInside(t *testing.T) {
 		flags, banks, lane := fenced[components.Flags](t, n), fenced[uint16](t, n), fenced[uint16](t, n)
 		issue, latency := fenced[uint32](t, n), fenced[uint32](t, n)
 		arrive := fenced[pair](t, n+1)
-		bank, bankOf := fenced[pair](t, bankFirst+NumBanks), []uint32{11: 0}
+		bank, bankOf := fenced[pair](t, bankFirst+numBanks), []uint32{11: 0}
 		free := slices.Repeat([]pair{mark}, places+2*guard)
 		for l := range bankOf {
 			bankOf[l] = bankFirst * 16

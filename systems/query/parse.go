@@ -34,8 +34,8 @@ const (
 	maxLength = 1 << 16
 )
 
-// SyntaxError says where an expression is wrong.
-type SyntaxError struct {
+// syntaxError says where an expression is wrong.
+type syntaxError struct {
 	Text string
 	At   int // bytes from the start
 	Msg  string
@@ -44,10 +44,10 @@ type SyntaxError struct {
 }
 
 // KnownNames returns the names that exist where an unknown one is the error.
-func (e *SyntaxError) KnownNames() []string { return e.Names }
+func (e *syntaxError) KnownNames() []string { return e.Names }
 
 // Error shows the place.
-func (e *SyntaxError) Error() string {
+func (e *syntaxError) Error() string {
 	at := min(e.At, len(e.Text))
 	text := e.Text
 	// Show the surroundings of the place only.
@@ -101,7 +101,7 @@ func parse(text string) (node, error) {
 }
 
 func (p *parser) fail(format string, args ...any) error {
-	return &SyntaxError{Text: p.text, At: p.pos, Msg: fmt.Sprintf(format, args...)}
+	return &syntaxError{Text: p.text, At: p.pos, Msg: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) space() {

@@ -68,10 +68,10 @@ func Compile(text string, edges bool) (*Query, error) {
 	err = eachTerm(root, func(t termNode) error {
 		f := find(known, t.field)
 		if f == nil {
-			return &SyntaxError{Text: text, At: t.at, Msg: fmt.Sprintf("there is no field %q; query --fields lists them", t.field), Names: fieldNames(known, true)}
+			return &syntaxError{Text: text, At: t.at, Msg: fmt.Sprintf("there is no field %q; query --fields lists them", t.field), Names: fieldNames(known, true)}
 		}
 		if f.edge && t.from {
-			return &SyntaxError{Text: text, At: t.at, Msg: fmt.Sprintf("%s belongs to the edge, not to its producer", t.field)}
+			return &syntaxError{Text: text, At: t.at, Msg: fmt.Sprintf("%s belongs to the edge, not to its producer", t.field)}
 		}
 		if f.edge || t.from || t.to {
 			q.Domain = Edges
@@ -106,7 +106,7 @@ func fieldNames(known []field, edges bool) []string {
 // check tells whether the operator and values fit the field.
 func (f *field) check(text string, t termNode) error {
 	fail := func(format string, args ...any) error {
-		return &SyntaxError{Text: text, At: t.at, Msg: fmt.Sprintf(format, args...)}
+		return &syntaxError{Text: text, At: t.at, Msg: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case f.flag != nil:
@@ -637,7 +637,7 @@ func (r *Result) GroupBy(name string) ([]Group, error) {
 	rest, from := strings.CutPrefix(name, "from.")
 	f := find(r.e.known, strings.ToLower(rest))
 	if f == nil || f.edge && r.Domain != Edges || from && (r.Domain != Edges || f.edge) {
-		return nil, &SyntaxError{Text: name, Msg: fmt.Sprintf("--by %s: no such field of %s; query --fields lists them", name, r.Domain),
+		return nil, &syntaxError{Text: name, Msg: fmt.Sprintf("--by %s: no such field of %s; query --fields lists them", name, r.Domain),
 			Names: fieldNames(r.e.known, r.Domain == Edges)}
 	}
 	if err := r.e.prepare(f.needs); err != nil {

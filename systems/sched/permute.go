@@ -9,12 +9,12 @@ import (
 	"perfsim/systems/internal/rows"
 )
 
-// Permute returns the module with its instructions in another order: row i of
+// permute returns the module with its instructions in another order: row i of
 // the result is row order[i] of m. Rows must stay in their blocks. Tables that
 // do not follow the instructions are shared with m; dependencies are linked
 // anew, so that those on later instructions are honoured where the producer
 // comes first now. An instruction that moves keeps its name.
-func Permute(m *components.Module, order []uint32) (*components.Module, error) {
+func permute(m *components.Module, order []uint32) (*components.Module, error) {
 	n := m.Instr.Len()
 	to := make([]uint32, n)
 	seen := make([]bool, n)

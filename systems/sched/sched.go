@@ -88,7 +88,7 @@ func Run(ctx context.Context, w *components.World, opt Options) ([]Block, error)
 		return nil, err
 	}
 	if order != nil {
-		if w.Module, err = Permute(w.Module, order); err != nil {
+		if w.Module, err = permute(w.Module, order); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ func schedule(ctx context.Context, w *components.World, opt Options) ([]Block, [
 	seed, later := topological(old)
 	var err error
 	if seed != nil {
-		if m, err = Permute(old, seed); err != nil {
+		if m, err = permute(old, seed); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func schedule(ctx context.Context, w *components.World, opt Options) ([]Block, [
 	if err := g.Wait(); err != nil {
 		return nil, nil, err
 	}
-	next, err := Permute(m, order)
+	next, err := permute(m, order)
 	if err != nil {
 		return nil, nil, err
 	}

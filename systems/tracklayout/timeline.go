@@ -29,25 +29,25 @@ type Options struct {
 
 // Names of the processes.
 const (
-	Predicted   = "predicted"
-	PredictedB  = "predicted without anti-dependencies"
-	MeasuredRun = "measured"
+	predicted   = "predicted"
+	predictedB  = "predicted without anti-dependencies"
+	measuredRun = "measured"
 	ReplayedRun = "replayed"
-	RecordedRun = "simulated, as recorded"
+	recordedRun = "simulated, as recorded"
 )
 
 // MeasuredName names the times that the input brought: those of a simulator's
 // trace are no measurement.
 func MeasuredName(m *components.Module) string {
 	if m.Attribute(cost.DocumentedTrace) != "" {
-		return RecordedRun
+		return recordedRun
 	}
-	return MeasuredRun
+	return measuredRun
 }
 
 // Make makes the timeline of a placed world.
 func Make(ctx context.Context, w *components.World, o Options) (*components.Timeline, error) {
-	list := []components.Process{{Name: Predicted, Run: components.RunA}}
+	list := []components.Process{{Name: predicted, Run: components.RunA}}
 	if w.Replayed() {
 		list[0].Name = ReplayedRun
 	}
@@ -55,7 +55,7 @@ func Make(ctx context.Context, w *components.World, o Options) (*components.Time
 		return nil, errors.New("no run without anti-dependencies: " + w.NoRunB)
 	}
 	if o.RunB {
-		list = append(list, components.Process{Name: PredictedB, Run: components.RunB})
+		list = append(list, components.Process{Name: predictedB, Run: components.RunB})
 	}
 	if o.Measured {
 		if !w.Module.HasMeasurement() {

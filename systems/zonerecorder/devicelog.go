@@ -56,7 +56,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		kernel uint16
 		used   bool
 	}
-	texts := []string{QuickPushText}
+	texts := []string{quickPushText}
 	zone := func(name string, line int) uint16 {
 		text := fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", clean(name), clean(m.Name), line)
 		texts = append(texts, text)
@@ -66,7 +66,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 	for l := range lanes {
 		x := &lanes[l]
 		x.name = clean(m.LaneName(uint16(l)))
-		x.core = NewCore(Config{Layout: profilelog.LayoutClassic, Ethernet: true}, uint32(m.Lanes.Core.At(l)), 0, uint32(l)&0xFF)
+		x.core = newCore(config{Layout: profilelog.LayoutClassic, Ethernet: true}, uint32(m.Lanes.Core.At(l)), 0, uint32(l)&0xFF)
 		x.fw, x.kernel = zone(x.name+"-FW", 0), zone(x.name+"-KERNEL", 1)
 	}
 	// A zone is an opcode at a place of the source; where the module has no
@@ -134,7 +134,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 				stop = max(stop, start)
 				id := zoneOf(i)
 				rep.Zones++
-				var s Scope
+				var s scope
 				if o.Push {
 					s = r.OpenDispatch(id, cycles(base+start))
 				} else {

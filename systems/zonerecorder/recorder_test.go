@@ -13,7 +13,7 @@ import (
 	"perfsim/io/tenstorrent/profilelog"
 )
 
-func core(y profilelog.Layout) *Core { return NewCore(Config{Layout: y, Sums: true}, 1, 1, 9) }
+func core(y profilelog.Layout) *Core { return newCore(config{Layout: y, Sums: true}, 1, 1, 9) }
 
 // The article's two zones on one core: words, ids and cycles, literally.
 func TestSeedZones(t *testing.T) {
@@ -79,7 +79,7 @@ func TestRoomForOpenEnds(t *testing.T) {
 	c := core(profilelog.LayoutClassic)
 	r := c.Riscs[0]
 	r.BeginFW(1, 1)
-	var open []Scope
+	var open []scope
 	for i := range 200 {
 		open = append(open, r.Open(7, uint64(i)))
 	}
@@ -114,7 +114,7 @@ func TestAgainstModel(t *testing.T) {
 		time := uint64(rapid.IntRange(1, 1<<40).Draw(rt, "t0"))
 		r.BeginFW(1, time)
 		m := model{free: 250}
-		var scopes []Scope
+		var scopes []scope
 		add := func(s string) { m.markers = append(m.markers, s) }
 		step := func() {
 			time += uint64(rapid.IntRange(1, 1000).Draw(rt, "dt"))
@@ -206,11 +206,11 @@ func TestAgainstModel(t *testing.T) {
 // The DRAM buffer holds 1000 launches with no zones; then launches are lost,
 // the bit of the processor says so, and the host's read makes room again.
 func TestDRAMFull(t *testing.T) {
-	c := NewCore(Config{Layout: profilelog.LayoutClassic}, 1, 2, 3) // 48,000 bytes
+	c := newCore(config{Layout: profilelog.LayoutClassic}, 1, 2, 3) // 48,000 bytes
 	if n := c.cfg.DRAMWords() * 4; n != 48000 {
 		t.Errorf("%d bytes a processor", n)
 	}
-	if n := (Config{Sums: true}).DRAMWords() * 4; n != 64000 {
+	if n := (config{Sums: true}).DRAMWords() * 4; n != 64000 {
 		t.Errorf("%d bytes with sums", n)
 	}
 	launch := func(host uint32) {
@@ -229,8 +229,8 @@ func TestDRAMFull(t *testing.T) {
 		t.Error("1000 launches fit")
 	}
 	launch(1001)
-	if !c.Dropped() || c.Control[DroppedZones] != 31 {
-		t.Errorf("dropped zones %b", c.Control[DroppedZones])
+	if !c.Dropped() || c.Control[droppedZones] != 31 {
+		t.Errorf("dropped zones %b", c.Control[droppedZones])
 	}
 	runs, bad := profilelog.DecodeRaw(c.HostRead()[0], profilelog.LayoutClassic)
 	if len(runs) != 1000 || len(bad) != 0 || runs[999].HostID != 1000 {
@@ -245,7 +245,7 @@ func TestDRAMFull(t *testing.T) {
 
 // A first launch that does not fit at all still sends its guaranteed markers.
 func TestFirstLaunchTooLarge(t *testing.T) {
-	c := NewCore(Config{Layout: profilelog.LayoutClassic, Programs: 1}, 1, 2, 3)
+	c := newCore(config{Layout: profilelog.LayoutClassic, Programs: 1}, 1, 2, 3)
 	r := c.Riscs[0]
 	r.BeginFW(1, 10)
 	for i := range 10 {
@@ -339,7 +339,7 @@ func TestTimerWrap(t *testing.T) {
 // BenchmarkZone is the cost of recording one zone.
 func BenchmarkZone(b *testing.B) {
 	b.Run("recorder", func(b *testing.B) {
-		r := NewCore(Config{Layout: profilelog.LayoutClassic}, 1, 1, 1).Riscs[0]
+		r := newCore(config{Layout: profilelog.LayoutClassic}, 1, 1, 1).Riscs[0]
 		r.BeginFW(1, 0)
 		t := uint64(0)
 		for b.Loop() {

@@ -27,7 +27,7 @@ func (b *bench) process(env []string, args ...string) (usage, []byte, error) {
 	cmd := exec.CommandContext(b.ctx, args[0], args[1:]...)
 	peak := filepath.Join(b.opt.Dir, "peak")
 	os.Remove(peak) // of the process before
-	cmd.Env = append(append(os.Environ(), env...), PeakFile+"="+peak)
+	cmd.Env = append(append(os.Environ(), env...), peakFile+"="+peak)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	t := time.Now()
@@ -49,13 +49,13 @@ func (b *bench) process(env []string, args ...string) (usage, []byte, error) {
 	return u, out.Bytes(), nil
 }
 
-// PeakFile is the variable of the environment that names the file where a
+// peakFile is the variable of the environment that names the file where a
 // perfsim process under measurement writes its peak memory in bytes.
-const PeakFile = "PERFBENCH_PEAK"
+const peakFile = "PERFBENCH_PEAK"
 
 // WritePeak does that, where it is asked for.
 func WritePeak() error {
-	path := os.Getenv(PeakFile)
+	path := os.Getenv(peakFile)
 	if path == "" {
 		return nil
 	}

@@ -214,7 +214,7 @@ func (o *exportFlags) tables(t *components.Timeline) ([]table, error) {
 		}
 		return out, nil
 	}
-	files, err := parquetout.Files(t, o.names, Version)
+	files, err := parquetout.Files(t, o.names, version)
 	for _, f := range files {
 		out = append(out, table{f.Table, f.Write})
 	}
@@ -241,7 +241,7 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 		})
 		return []exportedFile{one}, err
 	case "chrome":
-		about := [][2]string{{"tool", "perfsim"}, {"tool_version", Version}, {"module", t.World.Module.Name}, {"model", t.World.Config.Model.String()}}
+		about := [][2]string{{"tool", "perfsim"}, {"tool_version", version}, {"module", t.World.Module.Name}, {"model", t.World.Config.Model.String()}}
 		if t.World.Replayed() {
 			about = append(about, [2]string{"clock", "replayed"})
 		} else {

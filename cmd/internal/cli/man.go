@@ -17,6 +17,6 @@ func newManCommand() *cobra.Command {
 			root := newRoot(nil)
 			root.DisableAutoGenTag = true // the date of the day it ran
 			epoch := time.Unix(0, 0).UTC()
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "PERFSIM", Section: "1", Source: "perfsim " + Version, Date: &epoch}, args[0])
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "PERFSIM", Section: "1", Source: "perfsim " + version, Date: &epoch}, args[0])
 		}}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version is the release this source is.
-const Version = "0.1.0"
+// version is the release this source is.
+const version = "0.1.0"
 
 func newVersionCommand() *cobra.Command {
 	var asJSON bool
@@ -20,7 +20,7 @@ func newVersionCommand() *cobra.Command {
 				Revision string `json:"revision,omitempty"`
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
-			}{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {

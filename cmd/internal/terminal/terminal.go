@@ -74,8 +74,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Escape returns s as Writer shows it.
-func Escape(s string) string {
+// escape returns s as Writer shows it.
+func escape(s string) string {
 	b, _ := appendEscaped(nil, []byte(s), true)
 	return string(b)
 }
@@ -132,7 +132,7 @@ const (
 // Message returns the text of an error for people: escaped, and without the
 // middle of words and lines that only an input could have made that long.
 func Message(err error) string {
-	lines := strings.Split(Escape(err.Error()), "\n")
+	lines := strings.Split(escape(err.Error()), "\n")
 	if more := len(lines) - mostLines; more > 0 {
 		lines = append(lines[:mostLines], fmt.Sprintf("… (%d more lines)", more))
 	}

@@ -18,7 +18,7 @@ func TestEscape(t *testing.T) {
 		{"evil\u202egpj.exe\u2066x\u200f\u061c\u2028", `evil\u202egpj.exe\u2066x\u200f\u061c\u2028`},
 		{"bad \xff\x9b bytes \xe2\x80", `bad \xff\x9b bytes \xe2\x80`},
 	} {
-		if got := Escape(c.in); got != c.want {
+		if got := escape(c.in); got != c.want {
 			t.Errorf("%q became %q, want %q", c.in, got, c.want)
 		}
 		// However the text is cut into writes.
@@ -42,7 +42,7 @@ func TestJSONStaysTheSame(t *testing.T) {
 	in := "a\u202eb\x1b\u0085c"
 	text, _ := json.Marshal(in)
 	var got string
-	if err := json.Unmarshal([]byte(Escape(string(text))), &got); err != nil || got != in {
+	if err := json.Unmarshal([]byte(escape(string(text))), &got); err != nil || got != in {
 		t.Errorf("%q came back as %q, %v", in, got, err)
 	}
 }

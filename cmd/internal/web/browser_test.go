@@ -185,7 +185,7 @@ func twice(events int) *Dataset {
 // A person opens the page, zooms with the keyboard, searches, selects and
 // follows a dependency. Run on the served page and on the page as one file.
 func TestBrowser(t *testing.T) {
-	srv := httptest.NewServer(Handler(twice(1000)))
+	srv := httptest.NewServer(handler(twice(1000)))
 	t.Cleanup(srv.Close)
 	file := filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(file)
@@ -280,7 +280,7 @@ func TestBrowserMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million events take a few seconds")
 	}
-	srv := httptest.NewServer(Handler(demo(1_000_000)))
+	srv := httptest.NewServer(handler(demo(1_000_000)))
 	t.Cleanup(srv.Close)
 	ctx, bad := browser(t)
 	var frames, opened float64

@@ -28,7 +28,7 @@ func Serve(ctx context.Context, d *Dataset, port int, ready func(url string)) er
 	if err != nil {
 		return fmt.Errorf("the page needs a port on this machine: %w", err)
 	}
-	srv := &http.Server{Handler: Handler(d), ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: handler(d), ReadHeaderTimeout: 10 * time.Second}
 	ready("http://" + l.Addr().String() + "/")
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
@@ -45,10 +45,10 @@ func Serve(ctx context.Context, d *Dataset, port int, ready func(url string)) er
 	}
 }
 
-// Handler returns the page and what it asks for. Requests that do not name
+// handler returns the page and what it asks for. Requests that do not name
 // this machine as their host are refused, so that a page from elsewhere
 // cannot read the data through a name that it points here.
-func Handler(d *Dataset) http.Handler {
+func handler(d *Dataset) http.Handler {
 	d.prepare()
 	mux := http.NewServeMux()
 	static, err := fs.Sub(assets, "assets")

@@ -79,7 +79,7 @@ func TestBoxesAreBounded(t *testing.T) {
 }
 
 func TestHandler(t *testing.T) {
-	srv := httptest.NewServer(Handler(demo(10)))
+	srv := httptest.NewServer(handler(demo(10)))
 	defer srv.Close()
 	get := func(path, host string) (int, []byte) {
 		t.Helper()

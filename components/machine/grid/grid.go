@@ -188,7 +188,7 @@ func load(name string) (*Machine, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		m, err := Parse(n+".yaml", text)
+		m, err := parse(n+".yaml", text)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -210,12 +210,12 @@ func load(name string) (*Machine, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("machine: %w", err)
 	}
-	m, err := Parse(name, text)
+	m, err := parse(name, text)
 	return m, text, err
 }
 
-// Parse reads a description. from names it in errors.
-func Parse(from string, b []byte) (*Machine, error) {
+// parse reads a description. from names it in errors.
+func parse(from string, b []byte) (*Machine, error) {
 	m := &Machine{}
 	if err := descfile.Decode(b, m); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", from, err)

@@ -79,7 +79,7 @@ func TestErrorsNameTheField(t *testing.T) {
 		if !strings.Contains(string(text), c.old) {
 			t.Fatalf("the description has no %q", c.old)
 		}
-		if _, err := Parse("x.yaml", []byte(strings.Replace(string(text), c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parse("x.yaml", []byte(strings.Replace(string(text), c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v does not name %s", c.new, err, c.want)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 // Limits of one element.
 const (
-	MaxElement = 16 << 20 // bytes
-	MaxDepth   = 128      // brackets around it and within
+	maxElement = 16 << 20 // bytes
+	maxDepth   = 128      // brackets around it and within
 )
 
 // Walker reads elements.
@@ -22,7 +22,7 @@ type Walker struct{ s *jsonscan.Scanner }
 
 // New returns a walker over r.
 func New(r io.Reader) *Walker {
-	s := jsonscan.New(r, jsonscan.Limits{Depth: MaxDepth, Element: MaxElement}, nil)
+	s := jsonscan.New(r, jsonscan.Limits{Depth: maxDepth, Element: maxElement}, nil)
 	s.Bytes = func(off int64) int64 { return off }
 	return &Walker{s}
 }
@@ -30,8 +30,8 @@ func New(r io.Reader) *Walker {
 // Offset returns the offset of the next byte.
 func (w *Walker) Offset() int64 { return w.s.Offset() }
 
-// Errorf makes an error at the given byte offset.
-func Errorf(off int64, format string, args ...any) error {
+// errorf makes an error at the given byte offset.
+func errorf(off int64, format string, args ...any) error {
 	return fmt.Errorf("byte %d: "+format, append([]any{off}, args...)...)
 }
 
@@ -42,7 +42,7 @@ func Errorf(off int64, format string, args ...any) error {
 func (w *Walker) Each(key string, elem func(text []byte, off int64) error, rest func(key string, text []byte) error) error {
 	err := w.each(key, elem, rest)
 	if at, ok := errors.AsType[*jsonscan.Error](err); ok {
-		return Errorf(at.At.Off, "%w", at.Err)
+		return errorf(at.At.Off, "%w", at.Err)
 	}
 	return err
 }

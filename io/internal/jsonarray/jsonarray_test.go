@@ -64,7 +64,7 @@ func FuzzEach(f *testing.F) {
 		if json.Unmarshal([]byte(text), &want) != nil || want == nil {
 			return
 		}
-		if err != nil && strings.Contains(err.Error(), "nested more than") && strings.Count(text, "[")+strings.Count(text, "{") > MaxDepth {
+		if err != nil && strings.Contains(err.Error(), "nested more than") && strings.Count(text, "[")+strings.Count(text, "{") > maxDepth {
 			return
 		}
 		if err != nil {

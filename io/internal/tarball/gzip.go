@@ -9,9 +9,9 @@ import (
 	"github.com/klauspost/pgzip"
 )
 
-// DefaultLevel is the compression level that the documented writers ask for
+// defaultLevel is the compression level that the documented writers ask for
 // (libarchive's gzip filter with compression-level 1).
-const DefaultLevel = 1
+const defaultLevel = 1
 
 // gzipBlock is the unit of parallel compression. The compressed bytes depend
 // on it, and on nothing else about the machine, so it is fixed.
@@ -30,7 +30,7 @@ func NewGzip(w io.Writer, level int) (io.WriteCloser, error) {
 		return nil, err
 	}
 	if level == 0 {
-		level = DefaultLevel
+		level = defaultLevel
 	}
 	z, err := pgzip.NewWriterLevel(w, level)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"perfsim/components"
 )
 
-// SchemaVersion changes when a column changes its name, type or meaning. A
+// schemaVersion changes when a column changes its name, type or meaning. A
 // new column does not change it.
-const SchemaVersion = "1"
+const schemaVersion = "1"
 
 // Slice is one event.
 type Slice struct {
@@ -173,7 +173,7 @@ func About(t *components.Timeline, version string) []Metadata {
 	for _, p := range t.Processes {
 		names = append(names, p.Name)
 	}
-	return []Metadata{{"schema_version", SchemaVersion}, {"tool", "perfsim"}, {"tool_version", version}, {"time_unit", "ns"},
+	return []Metadata{{"schema_version", schemaVersion}, {"tool", "perfsim"}, {"tool_version", version}, {"time_unit", "ns"},
 		{"clock", clock}, {"is_simulation", strconv.FormatBool(!w.Replayed())}, {"module", w.Module.Name}, {"format", w.Module.Format}, {"machine", mach},
 		{"model", w.Config.Model.String()}, {"loops", w.Config.Loops.String()}, {"processes", strings.Join(names, ", ")}}
 }

@@ -59,7 +59,7 @@ func TestTypes(t *testing.T) {
 		t.Error("x is a metric")
 	}
 	for i, name := range []string{"Sum", "Average", "Custom", "None"} {
-		if a, ok := ParseAggregation(name); !ok || int(a) != i || a.String() != name {
+		if a, ok := parseAggregation(name); !ok || int(a) != i || a.String() != name {
 			t.Error(name, a)
 		}
 	}
@@ -70,8 +70,8 @@ func TestValueText(t *testing.T) {
 		v    Value
 		want string
 	}{
-		{Float(0), "0.0"}, {Float(5), "5.0"}, {Float(-2.5), "-2.5"}, {Float(0.1), "0.10000000149011612"},
-		{Float(16777216), "16777216.0"}, {double(1e14), "100000000000000.0"}, {double(1e15), "1e+15"}, {double(1e-4), "0.0001"},
+		{float(0), "0.0"}, {float(5), "5.0"}, {float(-2.5), "-2.5"}, {float(0.1), "0.10000000149011612"},
+		{float(16777216), "16777216.0"}, {double(1e14), "100000000000000.0"}, {double(1e15), "1e+15"}, {double(1e-4), "0.0001"},
 		{double(9e-5), "9e-05"}, {double(1.5e300), "1.5e+300"}, {Value{}, "0.0"},
 		{Uint32(math.MaxUint32), "4294967295"}, {Int64(math.MinInt64), "-9223372036854775808"},
 		{Uint64(math.MaxUint64), "18446744073709551615"},
@@ -86,7 +86,7 @@ func TestValueText(t *testing.T) {
 		want uint64
 		ok   bool
 	}{
-		{Float(3), 3, true}, {Float(3.5), 0, false}, {Float(-1), 0, false}, {double(math.NaN()), 0, false}, {double(1 << 63 * 2.0), 0, false},
+		{float(3), 3, true}, {float(3.5), 0, false}, {float(-1), 0, false}, {double(math.NaN()), 0, false}, {double(1 << 63 * 2.0), 0, false},
 		{Int64(7), 7, true}, {Int64(-7), 0, false}, {Uint64(math.MaxUint64), math.MaxUint64, true}, {Uint32(9), 9, true},
 	} {
 		if got, ok := c.v.Uint64(); ok != c.ok || ok && got != c.want {
@@ -105,7 +105,7 @@ func TestPlus(t *testing.T) {
 		{Int64(1), Uint64(math.MaxUint64), double(1 << 63 * 2.0)},
 		{Int64(5), Int64(0), Int64(5)},
 		{Int64(-5), Int64(-6), Int64(-11)},
-		{Float(0.5), Uint32(1), Float(1.5)},
+		{float(0.5), Uint32(1), float(1.5)},
 	} {
 		if got := c.a.plus(c.b); got != c.want {
 			t.Errorf("%v %v + %v %v = %v %v, want %v %v", c.a.Kind(), c.a, c.b.Kind(), c.b, got.Kind(), got, c.want.Kind(), c.want)
@@ -148,7 +148,7 @@ func TestLayouts(t *testing.T) {
 	s := New()
 	s.Add(PostSchedEstLatency, "sg0000", Uint64(1<<60+1), Custom)
 	s.Add(NumPEInstructions, "sg0000", Uint32(7), None)
-	s.Set(Key{"compiletime::full::Unroll", "sg0000", Sum}, Float(1.5))
+	s.Set(Key{"compiletime::full::Unroll", "sg0000", Sum}, float(1.5))
 	s.Set(Key{"plain", "a\"b", None}, Int64(-1))
 	const flat = `{
   "a\"b": {
@@ -330,8 +330,8 @@ func TestDocumentedReadBackLoses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Entry{
-		{Key{"backend::X", "m", None}, Float(16777216)}, // 2^24+1 is gone
-		{Key{"backend::Y", "m", None}, Float(0.1)},
+		{Key{"backend::X", "m", None}, float(16777216)}, // 2^24+1 is gone
+		{Key{"backend::Y", "m", None}, float(0.1)},
 		{Key{"backend::Z", "m", None}, double(math.Inf(1))},
 	}
 	if d := cmp.Diff(want, s.Entries(), cmp.AllowUnexported(Value{})); d != "" {
@@ -418,7 +418,7 @@ func TestFiles(t *testing.T) {
 func TestGolden(t *testing.T) {
 	s := New()
 	for i := range MetricType(NumTypes) {
-		v := []Value{Uint64(uint64(i) * 1_000_003), Float(float32(i) / 8), Uint32(uint32(i)), Int64(-int64(i))}[i%4]
+		v := []Value{Uint64(uint64(i) * 1_000_003), float(float32(i) / 8), Uint32(uint32(i)), Int64(-int64(i))}[i%4]
 		s.Add(i, "sg0000", v, Aggregation(i/4%4))
 	}
 	s.Add(PostSchedEstLatency, "sg0001", Uint64(123456), Custom)
@@ -457,7 +457,7 @@ func draw(rt *rapid.T) *Store {
 			Aggregation: Aggregation(rapid.IntRange(0, 3).Draw(rt, "agg")),
 		}
 		v := rapid.OneOf(
-			rapid.Map(rapid.Float32().Filter(func(f float32) bool { return f == f && !math.IsInf(float64(f), 0) }), Float),
+			rapid.Map(rapid.Float32().Filter(func(f float32) bool { return f == f && !math.IsInf(float64(f), 0) }), float),
 			rapid.Map(rapid.Uint32(), Uint32), rapid.Map(rapid.Int64(), Int64), rapid.Map(rapid.Uint64(), Uint64),
 		).Draw(rt, "value")
 		s.Set(k, v)

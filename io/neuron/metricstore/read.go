@@ -171,7 +171,7 @@ func (r *reading) walk(obj *fastjson.Object, path []string) {
 func keyOf(path []string, defaultName string) Key {
 	k := Key{Name: defaultName, Aggregation: None}
 	named := len(path) >= 2
-	if agg, ok := ParseAggregation(path[0]); ok && len(path) >= 3 {
+	if agg, ok := parseAggregation(path[0]); ok && len(path) >= 3 {
 		k.Aggregation, path = agg, path[1:]
 		named = len(path) > 2 || strings.Contains(path[1], "::")
 	}
@@ -211,7 +211,7 @@ func (r *reading) documented(obj *fastjson.Object) (err error) {
 				if !ok {
 					n = double(math.Inf(1))
 				}
-				r.store.Set(Key{Prefix + string(metric), string(name), None}, Float(float32(n.Float64())))
+				r.store.Set(Key{Prefix + string(metric), string(name), None}, float(float32(n.Float64())))
 			})
 		})
 	})
@@ -261,7 +261,7 @@ func losslessEntry(v *fastjson.Value) (e Entry, err error) {
 		return e, err
 	}
 	var ok bool
-	if e.Aggregation, ok = ParseAggregation(agg); !ok {
+	if e.Aggregation, ok = parseAggregation(agg); !ok {
 		return e, fmt.Errorf("unknown aggregation %.60q", agg)
 	}
 	val := v.Get("value")

@@ -150,8 +150,8 @@ func (a Aggregation) String() string {
 	return "Unknown MetricAggregationType"
 }
 
-// ParseAggregation finds an aggregation by its exact name.
-func ParseAggregation(s string) (Aggregation, bool) {
+// parseAggregation finds an aggregation by its exact name.
+func parseAggregation(s string) (Aggregation, bool) {
 	for i, n := range aggregationNames {
 		if n == s {
 			return Aggregation(i), true

@@ -34,8 +34,8 @@ type Value struct {
 	bits uint64
 }
 
-// Float makes a float. The documented store holds single precision.
-func Float(f float32) Value { return double(float64(f)) }
+// float makes a float. The documented store holds single precision.
+func float(f float32) Value { return double(float64(f)) }
 
 // double makes a float of double precision, as means and files have them.
 func double(f float64) Value { return Value{KindFloat, math.Float64bits(f)} }

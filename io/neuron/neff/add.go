@@ -82,7 +82,7 @@ type adding struct {
 // finds the place for the new member.
 func (a *adding) scan(ctx context.Context) error {
 	if err := a.f.CheckHash(ctx); err != nil {
-		var wrong *HashError
+		var wrong *hashError
 		if !errors.As(err, &wrong) || !a.opt.Force {
 			return err
 		}

@@ -69,7 +69,7 @@ func New(r io.ReaderAt, size int64) (*File, error) {
 		return nil, fmt.Errorf("header: %w", err)
 	}
 	var err error
-	if f.Header, err = ParseHeader(head); err != nil {
+	if f.Header, err = parseHeader(head); err != nil {
 		return nil, err
 	}
 	if rest := uint64(size - HeaderSize); f.Header.DataSize > rest {
@@ -120,15 +120,15 @@ func (f *File) CheckHash(ctx context.Context) error {
 	}
 	sum := h.Sum(nil)
 	if want := f.Header.Hash[:len(sum)]; !bytes.Equal(sum, want) && !bytes.Equal(reversedWords(sum), want) {
-		return &HashError{Want: want, Got: sum}
+		return &hashError{Want: want, Got: sum}
 	}
 	return nil
 }
 
-// HashError says that the payload is not the one that the header was made for.
-type HashError struct{ Want, Got []byte }
+// hashError says that the payload is not the one that the header was made for.
+type hashError struct{ Want, Got []byte }
 
-func (e *HashError) Error() string {
+func (e *hashError) Error() string {
 	return fmt.Sprintf("the data hash to %x, the header says %x", e.Got, e.Want)
 }
 

@@ -53,8 +53,8 @@ type Header struct {
 	Pad          [468]byte
 }
 
-// ParseHeader reads the first 1024 bytes of a NEFF.
-func ParseHeader(b []byte) (Header, error) {
+// parseHeader reads the first 1024 bytes of a NEFF.
+func parseHeader(b []byte) (Header, error) {
 	var h Header
 	if len(b) >= 2 && b[0] == 0x1f && b[1] == 0x8b {
 		return h, errors.New("begins with gzip data: a NEFF begins with a header of 1024 bytes")

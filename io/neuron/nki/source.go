@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,9 +22,6 @@ import (
 
 //go:embed perfsim_nki/*.py
 var recorder embed.FS
-
-// Package returns the embedded Python package perfsim_nki.
-func Package() fs.FS { return recorder }
 
 // DefaultSeconds is how much processor time a kernel may take while it is
 // recorded; three times as much may pass.
@@ -143,8 +139,8 @@ func Python() (string, error) {
 	return p, nil
 }
 
-// Unpack writes the embedded package below dir.
-func Unpack(dir string) error { return os.CopyFS(dir, recorder) }
+// unpack writes the embedded package below dir.
+func unpack(dir string) error { return os.CopyFS(dir, recorder) }
 
 // execute runs the recorder in a process group of its own, which is gone when
 // it returns.
@@ -157,7 +153,7 @@ func execute(ctx context.Context, dir string, src *format.Source, out string, ca
 	if err != nil {
 		return err
 	}
-	if err := Unpack(dir); err != nil {
+	if err := unpack(dir); err != nil {
 		return err
 	}
 	seconds := call.Seconds

@@ -84,7 +84,7 @@ type shape struct {
 
 // shaper turns operands into shapes and access pattern rows.
 type shaper struct {
-	ops  Operands
+	ops  operands
 	out  shape
 	aps  []ap
 	dims []dim
@@ -154,7 +154,7 @@ func (s *shaper) engine() {
 			kind, src, more = bytes.Cut(src, comma)
 			value, imm, _ = bytes.Cut(imm, comma)
 			if a, ok := number(value); ok && string(kind) == "PTR" {
-				s.add(&Pattern{DType: components.Float32, HasAddress: true, Address: a}, components.RoleIn, components.Float32, parts)
+				s.add(&pattern{DType: components.Float32, HasAddress: true, Address: a}, components.RoleIn, components.Float32, parts)
 			}
 			if !more {
 				break
@@ -235,7 +235,7 @@ func roleOf(key []byte) components.OperandRole {
 
 // add appends the pattern p of an engine instruction and updates the shape.
 // parts is the number of partitions it covers, 0 where the text does not say.
-func (s *shaper) add(p *Pattern, role components.OperandRole, dtype components.DType, parts uint64) {
+func (s *shaper) add(p *pattern, role components.OperandRole, dtype components.DType, parts uint64) {
 	a := ap{role: role, dtype: dtype, lo: uint32(len(s.dims))}
 	switch {
 	case p.Address < psumBase:

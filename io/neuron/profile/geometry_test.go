@@ -111,7 +111,7 @@ func TestMeasure(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var s shaper
-			ParseOperands([]byte(c.text), &s.ops)
+			parseOperands([]byte(c.text), &s.ops)
 			if err := s.measure([]byte(c.opcode), c.transpose, c.use); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestMeasureRefuses(t *testing.T) {
 		{"DMA_DIRECT2D", "src_elem_size=4 src_pattern=[262144][129] src_addr_imm=0x802000000000", "src_pattern covers 129 partitions"},
 	} {
 		var s shaper
-		ParseOperands([]byte(c.text), &s.ops)
+		parseOperands([]byte(c.text), &s.ops)
 		if err := s.measure([]byte(c.opcode), false, traffic{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s gives %v, want %q", c.text, err, c.want)
 		}

@@ -118,7 +118,7 @@ func (w *worker) operands(opcode []byte) {
 	in, s, out := &w.in, &w.shape, w.out
 	in.text = w.keep(w.text)
 	ops := &s.ops
-	ParseOperands(w.text, ops)
+	parseOperands(w.text, ops)
 	if ops.Odd > 0 {
 		w.note("operand-words", "operand text of "+string(valid(opcode))+" holds words or types that are not of the known language; the text is kept")
 	}
@@ -175,7 +175,7 @@ func (w *worker) operands(opcode []byte) {
 
 // function returns what column Func holds: the activation function, the ALU
 // operations, of a matmul the fp32 mode, of a branch the comparison.
-func function(opcode []byte, ops *Operands, activation []byte) []byte {
+func function(opcode []byte, ops *operands, activation []byte) []byte {
 	if len(activation) > 0 {
 		return activation
 	}

@@ -7,7 +7,7 @@ import (
 	"perfsim/components"
 )
 
-// Operands is the operand text of one instruction, taken apart. Byte slices
+// operands is the operand text of one instruction, taken apart. Byte slices
 // alias the text; everything is valid until the next Parse.
 //
 // The language (a token is what stands between spaces; spaces inside brackets
@@ -25,10 +25,10 @@ import (
 //
 // Nothing is lost and nothing is fatal: a token outside the language becomes
 // a word and is counted in Odd, like a pattern of a type we do not know.
-type Operands struct {
+type operands struct {
 	Syncs    []Sync
-	Patterns []Pattern
-	Fields   []Field
+	Patterns []pattern
+	Fields   []field
 	Words    [][]byte
 	// Rows and Cols are the part of the PE array in use (0 where not given).
 	Rows, Cols uint32
@@ -48,9 +48,9 @@ type Sync struct {
 	Clear bool   // a wait that sets the semaphore to zero afterwards
 }
 
-// Pattern is an access pattern, or a bare address (no steps), or the bare
+// pattern is an access pattern, or a bare address (no steps), or the bare
 // steps and counts of a DMA (no address).
-type Pattern struct {
+type pattern struct {
 	Key        []byte
 	DType      components.DType // NoDType where the text gives none or one we do not know
 	HasAddress bool
@@ -59,8 +59,8 @@ type Pattern struct {
 	Counts     []uint64
 }
 
-// Field is any other key=value.
-type Field struct{ Key, Value []byte }
+// field is any other key=value.
+type field struct{ Key, Value []byte }
 
 // maxDims bounds the dimensions of a pattern; the hardware has five at most.
 const maxDims = 16
@@ -69,8 +69,8 @@ const maxDims = 16
 // so that hostile text cannot make the parser look at it again and again.
 const maxBrackets = 1024
 
-// ParseOperands takes text apart into o, reusing its memory.
-func ParseOperands(text []byte, o *Operands) {
+// parseOperands takes text apart into o, reusing its memory.
+func parseOperands(text []byte, o *operands) {
 	o.Syncs, o.Patterns, o.Fields, o.Words = o.Syncs[:0], o.Patterns[:0], o.Fields[:0], o.Words[:0]
 	o.steps, o.counts = o.steps[:0], o.counts[:0]
 	o.Rows, o.Cols, o.Odd = 0, 0, 0
@@ -90,7 +90,7 @@ func ParseOperands(text []byte, o *Operands) {
 }
 
 // Field returns the value of the first field with the given key.
-func (o *Operands) Field(key string) ([]byte, bool) {
+func (o *operands) Field(key string) ([]byte, bool) {
 	for i := range o.Fields {
 		if string(o.Fields[i].Key) == key {
 			return o.Fields[i].Value, true
@@ -100,7 +100,7 @@ func (o *Operands) Field(key string) ([]byte, bool) {
 }
 
 // Uint returns the first field with the given key as a number.
-func (o *Operands) Uint(key string) (uint64, bool) {
+func (o *operands) Uint(key string) (uint64, bool) {
 	v, ok := o.Field(key)
 	if !ok {
 		return 0, false
@@ -109,7 +109,7 @@ func (o *Operands) Uint(key string) (uint64, bool) {
 }
 
 // Pattern returns the first pattern with the given key, or nil.
-func (o *Operands) Pattern(key string) *Pattern {
+func (o *operands) Pattern(key string) *pattern {
 	for i := range o.Patterns {
 		if string(o.Patterns[i].Key) == key {
 			return &o.Patterns[i]
@@ -148,7 +148,7 @@ func tokenEnd(text []byte) int {
 
 // sync reads a semaphore operation and returns its length, 0 where text does
 // not start with one.
-func (o *Operands) sync(text []byte) int {
+func (o *operands) sync(text []byte) int {
 	var s Sync
 	p := 0
 	dollar := text[0] == '$'
@@ -242,7 +242,7 @@ func (s *Sync) operation(op []byte) bool {
 	return false
 }
 
-func (o *Operands) token(tok []byte) {
+func (o *operands) token(tok []byte) {
 	eq := bytes.IndexByte(tok, '=')
 	if eq <= 0 {
 		o.word(tok)
@@ -252,10 +252,10 @@ func (o *Operands) token(tok []byte) {
 	if o.pattern(key, value) {
 		return
 	}
-	o.Fields = append(o.Fields, Field{key, value})
+	o.Fields = append(o.Fields, field{key, value})
 }
 
-func (o *Operands) word(tok []byte) {
+func (o *operands) word(tok []byte) {
 	if star := bytes.IndexByte(tok, '*'); star > 0 {
 		rows, ok1 := number(tok[:star])
 		cols, ok2 := number(tok[star+1:])
@@ -278,8 +278,8 @@ func isNameByte(c byte) bool {
 }
 
 // pattern reads value as an access pattern: false where it is not one.
-func (o *Operands) pattern(key, value []byte) bool {
-	p := Pattern{Key: key, DType: components.NoDType}
+func (o *operands) pattern(key, value []byte) bool {
+	p := pattern{Key: key, DType: components.NoDType}
 	rest := value
 	unknown := false
 	if at := bytes.IndexByte(rest, '@'); at > 0 {
@@ -335,7 +335,7 @@ func dtypeOf(name []byte) components.DType {
 }
 
 // lists reads "[steps][counts]" to its end.
-func (o *Operands) lists(p *Pattern, b []byte) bool {
+func (o *operands) lists(p *pattern, b []byte) bool {
 	mid := bytes.Index(b, []byte("]["))
 	if mid < 0 || b[len(b)-1] != ']' {
 		return false

@@ -9,7 +9,7 @@ import (
 )
 
 // format writes parsed operands down, one item a line.
-func (o *Operands) dump() string {
+func (o *operands) dump() string {
 	var b strings.Builder
 	ops := [...]string{"wait>=", "wait==", "inc", "dec", "set"}
 	for _, s := range o.Syncs {
@@ -94,8 +94,8 @@ func TestParseOperands(t *testing.T) {
 		{"=5 *3 3*", "word =5\nword *3\nword 3*\nodd 3\n"},
 		{"a[b c", "word a[b\nword c\nodd 1\n"},
 	} {
-		var o Operands
-		ParseOperands([]byte(c.text), &o)
+		var o operands
+		parseOperands([]byte(c.text), &o)
 		if got := o.dump(); got != c.want {
 			t.Errorf("%q gives\n%swant\n%s", c.text, got, c.want)
 		}
@@ -103,9 +103,9 @@ func TestParseOperands(t *testing.T) {
 }
 
 func TestOperandsReuse(t *testing.T) {
-	var o Operands
-	ParseOperands([]byte("S[1]>=2 src=fp32@0x10[1][4] a=b W 3*4 ??"), &o)
-	ParseOperands(nil, &o)
+	var o operands
+	parseOperands([]byte("S[1]>=2 src=fp32@0x10[1][4] a=b W 3*4 ??"), &o)
+	parseOperands(nil, &o)
 	if got := o.dump(); got != "" {
 		t.Errorf("left over from the parse before: %s", got)
 	}
@@ -113,7 +113,7 @@ func TestOperandsReuse(t *testing.T) {
 		t.Error("a pattern is left over")
 	}
 	text := []byte("S[6] (Vector)>=25 S[4] (Scalar)++@complete EXP src=fp32@0x35ff8[1,1,1][512,1,1] channels=128")
-	if n := testing.AllocsPerRun(100, func() { ParseOperands(text, &o) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { parseOperands(text, &o) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if v, ok := o.Uint("channels"); !ok || v != 128 {
@@ -124,9 +124,9 @@ func TestOperandsReuse(t *testing.T) {
 // TestOperandsHostile takes text that makes a careless parser look for a
 // mate of every bracket over and over.
 func TestOperandsHostile(t *testing.T) {
-	var o Operands
+	var o operands
 	for _, unit := range []string{"[ ", "S[ ", "S[1] (", "a=[", "]", "x[ ] "} {
-		ParseOperands([]byte(strings.Repeat(unit, maxOperands/len(unit))), &o)
+		parseOperands([]byte(strings.Repeat(unit, maxOperands/len(unit))), &o)
 	}
 }
 
@@ -144,7 +144,7 @@ func FuzzParseOperands(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, opcode string, transpose bool, hbm, sbuf uint64) {
 		var s shaper
-		ParseOperands([]byte(text), &s.ops)
+		parseOperands([]byte(text), &s.ops)
 		for _, p := range s.ops.Patterns {
 			if len(p.Steps) != len(p.Counts) || len(p.Steps) > maxDims {
 				t.Fatalf("%d steps and %d counts", len(p.Steps), len(p.Counts))

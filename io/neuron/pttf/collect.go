@@ -16,8 +16,8 @@ import (
 // "." means any character but a line end.
 var tracePattern = regexp.MustCompile(`perf_sim\.[^\n\r]*\.json`)
 
-// IsTraceName tells whether the package takes a file of this base name.
-func IsTraceName(base string) bool { return tracePattern.MatchString(base) }
+// isTraceName tells whether the package takes a file of this base name.
+func isTraceName(base string) bool { return tracePattern.MatchString(base) }
 
 // Collect returns the paths (dir joined with the name) of the trace files in
 // dir, in directory order: regular files whose name the pattern is found in.
@@ -39,7 +39,7 @@ func Collect(dir string, log func(string)) ([]string, error) {
 		// them all. ReadDir of a file gives directory order, unsorted.
 		entries, err := d.ReadDir(1024)
 		for _, e := range entries {
-			if !e.Type().IsRegular() || !IsTraceName(e.Name()) {
+			if !e.Type().IsRegular() || !isTraceName(e.Name()) {
 				continue
 			}
 			path := filepath.Join(dir, e.Name())

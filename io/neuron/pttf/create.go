@@ -13,11 +13,11 @@ import (
 	"perfsim/io/internal/atomicfile"
 )
 
-// Create writes the package out from files and returns its size in bytes. The
+// create writes the package out from files and returns its size in bytes. The
 // name out appears only when the package is complete; on an error nothing is
 // left and an older package is as it was. No files is an error here: the pass
 // skips the package then (see Package).
-func Create(ctx context.Context, out string, files []string, opt Options) (size int64, err error) {
+func create(ctx context.Context, out string, files []string, opt Options) (size int64, err error) {
 	say := logger(opt.Log)
 	if len(files) == 0 {
 		return 0, errors.New("no files to pack")
@@ -98,7 +98,7 @@ func Package(ctx context.Context, dir, out string, opt Options) (Result, error) 
 		say("No perf_sim trace files found. Skipping tarball creation.")
 		return Result{}, nil
 	}
-	size, err := Create(ctx, out, files, opt)
+	size, err := create(ctx, out, files, opt)
 	if err != nil {
 		say("Failed to create perf sim package")
 		return Result{}, err

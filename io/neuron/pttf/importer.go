@@ -28,7 +28,7 @@ func sniff(head []byte) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(string(head[:100]), "\x00")
-	return IsTraceName(path.Base(name))
+	return isTraceName(path.Base(name))
 }
 
 // maxTrace bounds the trace that is read from a package.
@@ -47,7 +47,7 @@ func read(ctx context.Context, src *format.Source, o format.Options) (*component
 		if err != nil {
 			return fail(err)
 		}
-		if h.Typeflag != tar.TypeReg || !IsTraceName(path.Base(h.Name)) {
+		if h.Typeflag != tar.TypeReg || !isTraceName(path.Base(h.Name)) {
 			continue
 		}
 		if names = append(names, h.Name); len(names) > 1 {

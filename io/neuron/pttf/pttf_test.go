@@ -57,7 +57,7 @@ func TestTraceName(t *testing.T) {
 		"perf_sim.a\nb.json":           false, // "." stops at a line end
 		"perf_sim.a\nperf_sim.b.json":  true,
 	} {
-		if got := IsTraceName(name); got != want {
+		if got := isTraceName(name); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestCollect(t *testing.T) {
 	names, _ := f.Readdirnames(-1)
 	var raw []string
 	for _, n := range names {
-		if fi, _ := os.Lstat(filepath.Join(dir, n)); IsTraceName(n) && fi.Mode().IsRegular() {
+		if fi, _ := os.Lstat(filepath.Join(dir, n)); isTraceName(n) && fi.Mode().IsRegular() {
 			raw = append(raw, filepath.Join(dir, n))
 		}
 	}
@@ -213,7 +213,7 @@ func TestReproducible(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	first := pack(t, twoTraces(t), Options{})
 	dir := t.TempDir()
-	got, err := Unpack(ctx, bytes.NewReader(first), dir, DefaultLimits, ExtractOptions{})
+	got, err := unpack(ctx, bytes.NewReader(first), dir, DefaultLimits, ExtractOptions{})
 	if err != nil || len(got) != 2 {
 		t.Fatal(got, err)
 	}
@@ -285,7 +285,7 @@ func TestCreateErrors(t *testing.T) {
 	} {
 		var lines []string
 		c.opt.Log = func(s string) { lines = append(lines, s) }
-		_, err := Create(c.ctx, c.out, c.files, c.opt)
+		_, err := create(c.ctx, c.out, c.files, c.opt)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -309,7 +309,7 @@ func TestUnreadableFile(t *testing.T) {
 		dir := twoTraces(t)
 		bad := filepath.Join(dir, "bad")
 		os.Symlink(filepath.Join(dir, "nowhere"), bad)
-		if _, err := Create(ctx, filepath.Join(dir, "o"), []string{bad}, Options{}); err == nil || !strings.Contains(err.Error(), "bad") {
+		if _, err := create(ctx, filepath.Join(dir, "o"), []string{bad}, Options{}); err == nil || !strings.Contains(err.Error(), "bad") {
 			t.Error(err)
 		}
 		return
@@ -318,7 +318,7 @@ func TestUnreadableFile(t *testing.T) {
 	a := filepath.Join(dir, "perf_sim.m.f.a.json")
 	os.Chmod(a, 0)
 	var lines []string
-	_, err := Create(ctx, filepath.Join(dir, "o"), []string{a}, Options{Log: func(s string) { lines = append(lines, s) }})
+	_, err := create(ctx, filepath.Join(dir, "o"), []string{a}, Options{Log: func(s string) { lines = append(lines, s) }})
 	if !errors.Is(err, fs.ErrPermission) || !slices.Contains(lines, "Failed to open file: "+a) {
 		t.Error(err, lines)
 	}
@@ -337,7 +337,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("/dev/full"); err == nil {
-		if _, err := Create(ctx, "/dev/full", files, Options{}); !errors.Is(err, syscall.ENOSPC) {
+		if _, err := create(ctx, "/dev/full", files, Options{}); !errors.Is(err, syscall.ENOSPC) {
 			t.Error(err)
 		}
 	}
@@ -419,7 +419,7 @@ func TestOtherTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, opt := range []Options{{}, {AsFound: true}, {Level: 9}} {
-		if _, err := Create(ctx, out, found, opt); err != nil {
+		if _, err := create(ctx, out, found, opt); err != nil {
 			t.Fatal(err)
 		}
 		for _, tool := range []struct {
@@ -480,7 +480,7 @@ func TestReadsOtherWriters(t *testing.T) {
 				t.Fatalf("%v: %s", err, text)
 			}
 			to := t.TempDir()
-			got, err := UnpackFile(ctx, out, to, DefaultLimits, ExtractOptions{})
+			got, err := unpackFile(ctx, out, to, DefaultLimits, ExtractOptions{})
 			if err != nil || len(got) != 2 {
 				t.Fatal(got, err)
 			}

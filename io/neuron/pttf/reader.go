@@ -83,8 +83,8 @@ func Extract(r *Reader, dir string, opt ExtractOptions) ([]Extracted, error) {
 	return tarball.Extract(r, dir, opt)
 }
 
-// Unpack extracts the package in r below dir, all or nothing.
-func Unpack(ctx context.Context, r io.Reader, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
+// unpack extracts the package in r below dir, all or nothing.
+func unpack(ctx context.Context, r io.Reader, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
 	tr, err := NewReader(ctx, r, lim)
 	if err != nil {
 		return nil, err
@@ -92,14 +92,14 @@ func Unpack(ctx context.Context, r io.Reader, dir string, lim Limits, opt Extrac
 	return tarball.Extract(tr, dir, opt)
 }
 
-// UnpackFile is Unpack of the named file.
-func UnpackFile(ctx context.Context, path, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
+// unpackFile is Unpack of the named file.
+func unpackFile(ctx context.Context, path, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	out, err := Unpack(ctx, f, dir, lim, opt)
+	out, err := unpack(ctx, f, dir, lim, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -153,7 +153,7 @@ func TestHang(t *testing.T) {
 	r := newRig(Options{Dialect: Dialect2024, Shared: true})
 	p := r.printer(Key{X: 3, Y: 4, Risc: 1})
 	p.Str("before").Endl().Wait(77).Str("after").Endl()
-	if err := r.s.Drain(); !errors.Is(err, ErrHang) {
+	if err := r.s.Drain(); !errors.Is(err, errHang) {
 		t.Fatalf("error %v", err)
 	}
 	if got, want := r.out.String(), "before\nDPRINT server timed out on core (3,4) riscv 1, waiting on a RAISE signal: 77\n"; got != want {
@@ -163,7 +163,7 @@ func TestHang(t *testing.T) {
 	for range 100 {
 		p.Str("x").Endl()
 	}
-	if !errors.Is(p.Err(), ErrHang) {
+	if !errors.Is(p.Err(), errHang) {
 		t.Errorf("writer's error %v", p.Err())
 	}
 }
@@ -297,11 +297,11 @@ func TestLongText(t *testing.T) {
 	r = newRig(Options{Dialect: Dialect2024, Shared: true})
 	r.printer(Key{}).Str(long)
 	r.s.Drain()
-	if got := r.out.String(); got != OverflowText {
+	if got := r.out.String(); got != overflowText {
 		t.Errorf("in 2024: %q", got)
 	}
 	p := r.printer(Key{Risc: 1}).Array(make([]uint32, 60))
-	if !errors.Is(p.Err(), ErrTooLong) {
+	if !errors.Is(p.Err(), errTooLong) {
 		t.Errorf("error %v", p.Err())
 	}
 	if p := r.printer(Key{Risc: 2}); p.Str(strings.Repeat("x", 189)).Err() != nil {
@@ -325,18 +325,18 @@ func TestTiles(t *testing.T) {
 		tile Tile
 		want string
 	}{
-		{Tile{Range: two, Return: TileOK, Format: formatFloat16b, Count: 4, EndRows: true, Data: []byte{0x80, 0x3f, 0, 0x40, 0x40, 0x40, 0x80, 0x40}}, "1 2\n3 4\n"},
-		{Tile{Range: two, Return: TileOK, Format: formatInt32, Count: 4, EndRows: true, Data: []byte{1, 0, 0, 0, 255, 255, 255, 255, 3, 0, 0, 0, 4, 0, 0, 0}}, "1 -1\n3 4\n"},
-		{Tile{Range: two, Return: TileOK, Format: formatUInt8, Count: 4, EndRows: true, Data: []byte{1, 255, 3, 4}}, "1 255\n3 4\n"},
+		{Tile{Range: two, Return: tileOK, Format: formatFloat16b, Count: 4, EndRows: true, Data: []byte{0x80, 0x3f, 0, 0x40, 0x40, 0x40, 0x80, 0x40}}, "1 2\n3 4\n"},
+		{Tile{Range: two, Return: tileOK, Format: formatInt32, Count: 4, EndRows: true, Data: []byte{1, 0, 0, 0, 255, 255, 255, 255, 3, 0, 0, 0, 4, 0, 0, 0}}, "1 -1\n3 4\n"},
+		{Tile{Range: two, Return: tileOK, Format: formatUInt8, Count: 4, EndRows: true, Data: []byte{1, 255, 3, 4}}, "1 255\n3 4\n"},
 		// Bfp8: exponent 127, magnitude 64 of 64 is 1; 0xE0 is -1.5.
-		{Tile{Range: two, Return: TileOK, Format: formatBfp8b, Count: 4, EndRows: true, Data: []byte{127, 64, 127, 0xE0, 128, 96, 126, 64}}, "1 -1.5\n3 0.5\n"},
-		{Tile{Range: two, Return: TileOK, Format: formatUInt8, Count: 3, EndRows: true, Data: []byte{1, 2, 3}}, "1 2\n3 <TileSlice data truncated due to exceeding max count (3)>\n"},
-		{Tile{Ptr: 9, Return: TileBadPointer, CB: 5, Count: 2}, "Tried printing CBIndex::c_5: BAD TILE POINTER (ptr=9, count=2)\n"},
-		{Tile{Return: TileBadFormat, CB: 5, Format: 99}, "Tried printing CBIndex::c_5: Unsupported data format (99)\n"},
-		{Tile{Return: TileOnMath}, "Warning: MATH core does not support TileSlice printing, omitting print...\n"},
-		{Tile{Return: TileOnEthernet}, "Warning: Ethernet core does not support TileSlice printing, omitting print...\n"},
-		{Tile{Return: TileBadIndex}, "Warning: TileSlice printing failed with unknown return code 3, omitting print...\n"},
-		{Tile{Range: Range{0, 2, 0, 0, 2, 1}, Return: TileOK}, "[{{0 0 0 0 } 0 tile slice with a step of 0}]"},
+		{Tile{Range: two, Return: tileOK, Format: formatBfp8b, Count: 4, EndRows: true, Data: []byte{127, 64, 127, 0xE0, 128, 96, 126, 64}}, "1 -1.5\n3 0.5\n"},
+		{Tile{Range: two, Return: tileOK, Format: formatUInt8, Count: 3, EndRows: true, Data: []byte{1, 2, 3}}, "1 2\n3 <TileSlice data truncated due to exceeding max count (3)>\n"},
+		{Tile{Ptr: 9, Return: tileBadPointer, CB: 5, Count: 2}, "Tried printing CBIndex::c_5: BAD TILE POINTER (ptr=9, count=2)\n"},
+		{Tile{Return: tileBadFormat, CB: 5, Format: 99}, "Tried printing CBIndex::c_5: Unsupported data format (99)\n"},
+		{Tile{Return: tileOnMath}, "Warning: MATH core does not support TileSlice printing, omitting print...\n"},
+		{Tile{Return: tileOnEthernet}, "Warning: Ethernet core does not support TileSlice printing, omitting print...\n"},
+		{Tile{Return: tileBadIndex}, "Warning: TileSlice printing failed with unknown return code 3, omitting print...\n"},
+		{Tile{Range: Range{0, 2, 0, 0, 2, 1}, Return: tileOK}, "[{{0 0 0 0 } 0 tile slice with a step of 0}]"},
 	} {
 		if got := print(DialectCurrent, 0, tc.tile); got != tc.want {
 			t.Errorf("%+v: %q, want %q", tc.tile, got, tc.want)
@@ -345,7 +345,7 @@ func TestTiles(t *testing.T) {
 	if got := print(Dialect2024, mathRisc, Tile{}); got != "Warning: MATH core does not support TileSlice printing, omitting print...\n" {
 		t.Errorf("%q", got)
 	}
-	if got := print(Dialect2024, 0, Tile{Return: TileBadPointer, Ptr: 4, Count: 2}); got != "TILE: (\nBAD TILE POINTER count=2\n  ptr=4)\n" {
+	if got := print(Dialect2024, 0, Tile{Return: tileBadPointer, Ptr: 4, Count: 2}); got != "TILE: (\nBAD TILE POINTER count=2\n  ptr=4)\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -548,7 +548,7 @@ func FuzzDecodeDump(f *testing.F) {
 	f.Add(b.Dump(), true)
 	c := NewBuffer(DialectCurrent, 1, 1)
 	c.Enable(true)
-	(&Printer{Buf: c}).Array([]uint32{1, 2}).TypedArray(2, 5, []uint32{3}).Tile(Tile{Range: Range{0, 2, 1, 0, 2, 1}, Return: TileOK, Format: 6, Count: 1, Data: []byte{1, 2}})
+	(&Printer{Buf: c}).Array([]uint32{1, 2}).TypedArray(2, 5, []uint32{3}).Tile(Tile{Range: Range{0, 2, 1, 0, 2, 1}, Return: tileOK, Format: 6, Count: 1, Data: []byte{1, 2}})
 	f.Add(c.Dump(), false)
 	f.Fuzz(func(t *testing.T, in []byte, old bool) {
 		in = in[:len(in)/BufferBytes*BufferBytes]

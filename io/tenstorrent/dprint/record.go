@@ -103,18 +103,18 @@ func (d *Dialect) TypeOf(code uint8) (Type, bool) {
 const (
 	BufferBytes = 204
 	headBytes   = 12
-	DataBytes   = BufferBytes - headBytes
-	maxPayload  = DataBytes - 2
+	dataBytes   = BufferBytes - headBytes
+	maxPayload  = dataBytes - 2
 )
 
-// OverflowText stands in for a text that does not fit the buffer.
-const OverflowText = "*** INTERNAL DEBUG PRINT BUFFER OVERFLOW ***\n\n"
+// overflowText stands in for a text that does not fit the buffer.
+const overflowText = "*** INTERNAL DEBUG PRINT BUFFER OVERFLOW ***\n\n"
 
-// ErrFull says that the writer has to wait for the host.
-var ErrFull = errors.New("print buffer is full")
+// errFull says that the writer has to wait for the host.
+var errFull = errors.New("print buffer is full")
 
-// ErrTooLong says that a record can never fit.
-var ErrTooLong = errors.New("record is larger than the print buffer")
+// errTooLong says that a record can never fit.
+var errTooLong = errors.New("record is larger than the print buffer")
 
 // Buffer is the print buffer of one processor, shared by the device side and
 // the host side.
@@ -183,16 +183,16 @@ func (b *Buffer) write(t Type, payload []byte) error {
 		b.put(4, 0)
 	}
 	w, r := b.positions()
-	if w+len(payload)+2 >= DataBytes {
+	if w+len(payload)+2 >= dataBytes {
 		if r < w {
-			return ErrFull
+			return errFull
 		}
 		b.put(0, 0)
 		b.put(4, 0)
 		w = 0
 	}
 	if len(payload) > maxPayload {
-		return ErrTooLong
+		return errTooLong
 	}
 	at := headBytes + w
 	b.mem[at], b.mem[at+1] = code, uint8(len(payload))
@@ -213,7 +213,7 @@ func (b *Buffer) Write(ctx context.Context, t Type, payload []byte) error {
 	defer b.mu.Unlock()
 	for {
 		err := b.write(t, payload)
-		if !errors.Is(err, ErrFull) {
+		if !errors.Is(err, errFull) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -253,7 +253,7 @@ func (p *Printer) send(t Type, payload []byte) *Printer {
 	}
 	for {
 		err := p.Buf.TryWrite(t, payload)
-		if !errors.Is(err, ErrFull) {
+		if !errors.Is(err, errFull) {
 			p.err = err
 			return p
 		}
@@ -282,7 +282,7 @@ func (p *Printer) Str(s string) *Printer {
 		}
 	}
 	if len(s)+1 > maxPayload && !p.Buf.d.SplitLong {
-		s = OverflowText
+		s = overflowText
 	}
 	for len(s)+1 > maxPayload {
 		p.send(CStr, append([]byte(s[:maxPayload-1]), 0))

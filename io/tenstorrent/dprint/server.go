@@ -20,8 +20,8 @@ type Key struct {
 	Name string
 }
 
-// RiscNames are the short names in line prefixes.
-var RiscNames = [...]string{"BR", "NC", "TR0", "TR1", "TR2", "ER"}
+// riscNames are the short names in line prefixes.
+var riscNames = [...]string{"BR", "NC", "TR0", "TR1", "TR2", "ER"}
 
 // fileNames are the names in file names.
 var fileNames = [...]string{"BRISC", "NCRISC", "TRISC0", "TRISC1", "TRISC2", "ERISC"}
@@ -38,7 +38,7 @@ func (k Key) riscName(names []string) string {
 
 // Prefix is the documented start of a line: device, core, processor.
 func (k Key) Prefix() string {
-	return fmt.Sprintf("%d:(%d, %d):%s: ", k.Device, k.X, k.Y, k.riscName(RiscNames[:]))
+	return fmt.Sprintf("%d:(%d, %d):%s: ", k.Device, k.X, k.Y, k.riscName(riscNames[:]))
 }
 
 // FileName is the name of the file of one processor.
@@ -96,9 +96,9 @@ type channel struct {
 	out     io.Writer
 }
 
-// ErrHang says that the server stopped because a processor waits for a
+// errHang says that the server stopped because a processor waits for a
 // signal that nobody raises.
-var ErrHang = errors.New("print server stopped: a processor waits for a signal that is not raised")
+var errHang = errors.New("print server stopped: a processor waits for a signal that is not raised")
 
 // NewServer returns a server without processors.
 func NewServer(o Options) *Server {
@@ -156,7 +156,7 @@ func (s *Server) Poll() (progress bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.killed {
-		return false, ErrHang
+		return false, errHang
 	}
 	var stuck *channel
 	for _, k := range s.keys {
@@ -187,7 +187,7 @@ func (s *Server) Poll() (progress bool, err error) {
 			if _, err := io.WriteString(stuck.out, msg); err != nil {
 				return false, err
 			}
-			return false, ErrHang
+			return false, errHang
 		}
 	}
 	return progress, nil
@@ -246,7 +246,7 @@ func (s *Server) peek(c *channel) (bool, error) {
 		b.mu.Unlock()
 		return false, nil
 	}
-	if w > DataBytes {
+	if w > dataBytes {
 		b.mu.Unlock()
 		s.problem(c, 0, "write position %d is behind the buffer", w)
 		return false, nil
@@ -471,7 +471,7 @@ func DecodeDump(dump []byte, o Options, key func(i int, x, y int) Key) ([]Proble
 		c := s.ch[k]
 		c.buf = b
 		copy(b.mem[:], mem)
-		if w > DataBytes || r > w {
+		if w > dataBytes || r > w {
 			s.problem(c, 0, "write position %d, read position %d", w, r)
 			b.put(0, 0)
 			b.put(4, 0)
@@ -479,7 +479,7 @@ func DecodeDump(dump []byte, o Options, key func(i int, x, y int) Key) ([]Proble
 		}
 		b.put(4, 0) // what was read already is printed again
 	}
-	if err := s.Drain(); err != nil && !errors.Is(err, ErrHang) {
+	if err := s.Drain(); err != nil && !errors.Is(err, errHang) {
 		return s.Problem, err
 	}
 	if err := s.Close(); err != nil {

@@ -24,12 +24,12 @@ type Tile struct {
 
 // Return codes of a tile slice.
 const (
-	TileOK            = 2
-	TileBadIndex      = 3
-	TileBadPointer    = 4
-	TileBadFormat     = 5
-	TileOnMath        = 6
-	TileOnEthernet    = 7
+	tileOK            = 2
+	tileBadIndex      = 3
+	tileBadPointer    = 4
+	tileBadFormat     = 5
+	tileOnMath        = 6
+	tileOnEthernet    = 7
 	oldTileHead       = 20
 	newTileHead       = 16
 	badTileW0         = 0xFFFF
@@ -54,7 +54,7 @@ func (p *Printer) Tile(t Tile) *Printer {
 	if p.Buf.d.OldTiles {
 		b = le.AppendUint32(b, t.Ptr)
 		w0 := uint16(t.Range.W0)
-		if t.Return == TileBadPointer {
+		if t.Return == tileBadPointer {
 			w0 = badTileW0
 		}
 		end := uint16(0)
@@ -135,17 +135,17 @@ func (f *stream) printTile(b []byte) error {
 	cb, format, count, endRows, ret := b[10], b[11], int(b[12]), b[13], b[14]
 	data := b[newTileHead:]
 	switch ret {
-	case TileOK:
-	case TileBadPointer:
+	case tileOK:
+	case tileBadPointer:
 		f.text(fmt.Sprintf("Tried printing CBIndex::c_%d: BAD TILE POINTER (ptr=%d, count=%d)\n", cb, ptr, count))
 		return nil
-	case TileBadFormat:
+	case tileBadFormat:
 		f.text(fmt.Sprintf("Tried printing CBIndex::c_%d: Unsupported data format (%d)\n", cb, format))
 		return nil
-	case TileOnMath:
+	case tileOnMath:
 		f.text("Warning: MATH core does not support TileSlice printing, omitting print...\n")
 		return nil
-	case TileOnEthernet:
+	case tileOnEthernet:
 		f.text("Warning: Ethernet core does not support TileSlice printing, omitting print...\n")
 		return nil
 	default:

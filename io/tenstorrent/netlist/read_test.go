@@ -253,7 +253,7 @@ func FuzzRead(f *testing.F) {
 func FuzzReadSoC(f *testing.F) {
 	f.Add("functional_workers: [1-1, 2-1]\ndram: [[1-0], [1-6]]\narch_name: X\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		s, err := ReadSoC(strings.NewReader(in))
+		s, err := readSoC(strings.NewReader(in))
 		if err == nil && (s.Rows < 1 || s.Cols < 1) {
 			t.Fatalf("%+v", s)
 		}

@@ -30,16 +30,16 @@ func ReadSoCFile(path string) (*SoC, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s, err := ReadSoC(f)
+	s, err := readSoC(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// ReadSoC reads a SoC descriptor: functional workers named "x-y" on the
+// readSoC reads a SoC descriptor: functional workers named "x-y" on the
 // network, of which the distinct rows and columns are the grid.
-func ReadSoC(r io.Reader) (s *SoC, err error) {
+func readSoC(r io.Reader) (s *SoC, err error) {
 	b, err := slurp(r)
 	if err != nil {
 		return nil, err

@@ -47,8 +47,8 @@ type OpsTable struct {
 	col     map[string]int
 }
 
-// RiscDurations are the columns behind Op.PerRisc.
-var RiscDurations = [6]string{
+// riscDurations are the columns behind Op.PerRisc.
+var riscDurations = [6]string{
 	"DEVICE BRISC KERNEL DURATION [ns]", "DEVICE NCRISC KERNEL DURATION [ns]", "DEVICE TRISC0 KERNEL DURATION [ns]",
 	"DEVICE TRISC1 KERNEL DURATION [ns]", "DEVICE TRISC2 KERNEL DURATION [ns]", "DEVICE ERISC KERNEL DURATION [ns]",
 }
@@ -183,7 +183,7 @@ func (t *OpsTable) op(rec []string, line int) Op {
 		FW: num("DEVICE FW DURATION [ns]"), Kernel: num("DEVICE KERNEL DURATION [ns]", "MEASURED_NANO_SEC"),
 		FirstToLast: num("DEVICE KERNEL FIRST TO LAST START [ns]"), OpToOp: num("OP TO OP LATENCY [ns]"),
 	}
-	for i, c := range RiscDurations {
+	for i, c := range riscDurations {
 		o.PerRisc[i] = num(c)
 	}
 	return o

@@ -64,7 +64,7 @@ func (b *builder) unswap() {
 	if first < 0 {
 		return
 	}
-	l.Diags.Add(DiagSwapped, uint64(len(l.Time)), l.LineOfRow(0),
+	l.Diags.Add(diagSwapped, uint64(len(l.Time)), l.LineOfRow(0),
 		"every time is 0 and zone markers carry a stat value: the two columns are exchanged; undone")
 	l.Time, l.Data = l.Data, nil
 }
@@ -128,7 +128,7 @@ func (b *builder) splitSessions() {
 			why = "what lies above is there again, to the cycle: the file holds a session more than once"
 		}
 	}
-	l.Diags.Add(DiagHeaderRepeated, uint64(len(cuts)), l.LineOfRow(cuts[0]), why)
+	l.Diags.Add(diagHeaderRepeated, uint64(len(cuts)), l.LineOfRow(cuts[0]), why)
 	for k, from := range cuts {
 		to := uint32(len(l.Run))
 		if k+1 < len(cuts) {
@@ -470,7 +470,7 @@ func (b *builder) sortLanes() []uint32 {
 		}
 	}
 	if lanes > 0 && b.ordered() {
-		l.Diags.Add(DiagOutOfOrder, lanes, line, fmt.Sprintf("%d of %d lanes are not in time order; sorted", lanes, len(l.Lanes)))
+		l.Diags.Add(diagOutOfOrder, lanes, line, fmt.Sprintf("%d of %d lanes are not in time order; sorted", lanes, len(l.Lanes)))
 	}
 	b.moveMeta(order)
 	permute(order, l)
@@ -554,7 +554,7 @@ func (b *builder) check() {
 		devs[l.Lanes[i].Device] = true
 	}
 	if len(devs) > 1 {
-		l.Diags.Add(DiagDevices, uint64(len(devs)), 0, "counters of different devices are not aligned: times are compared within a device only")
+		l.Diags.Add(diagDevices, uint64(len(devs)), 0, "counters of different devices are not aligned: times are compared within a device only")
 	}
 	// One id, several zones.
 	byID := map[uint32]uint32{}
@@ -565,7 +565,7 @@ func (b *builder) check() {
 		}
 		if first, ok := byID[key.ID]; ok {
 			a := &l.Keys[first]
-			l.Diags.Add(DiagCollision, 1, 0, fmt.Sprintf("id %d is both %s (%s:%d) and %s (%s:%d)", key.ID, a.Name, a.File, a.Line, key.Name, key.File, key.Line))
+			l.Diags.Add(diagCollision, 1, 0, fmt.Sprintf("id %d is both %s (%s:%d) and %s (%s:%d)", key.ID, a.Name, a.File, a.Line, key.Name, key.File, key.Line))
 			continue
 		}
 		byID[key.ID] = uint32(k)
@@ -573,7 +573,7 @@ func (b *builder) check() {
 	if b.opt.Sources != nil {
 		for _, c := range b.opt.Sources.Collisions {
 			if _, ok := byID[uint32(c.A.ID)]; ok {
-				l.Diags.Add(DiagCollision, 1, 0, fmt.Sprintf("id %d is both %s (%s:%d) and %s (%s:%d) in the source log", c.A.ID, c.A.Name, c.A.File, c.A.Line, c.B.Name, c.B.File, c.B.Line))
+				l.Diags.Add(diagCollision, 1, 0, fmt.Sprintf("id %d is both %s (%s:%d) and %s (%s:%d) in the source log", c.A.ID, c.A.Name, c.A.File, c.A.Line, c.B.Name, c.B.File, c.B.Line))
 			}
 		}
 	}
@@ -594,7 +594,7 @@ func (b *builder) fullBuffers() {
 			(hasSuffix(k.Name, "-FW") || hasSuffix(k.Name, "-KERNEL"))
 	}
 	flush := func(row, used int, fixed int, ended bool, old bool) {
-		if !old && (used == OptionalMarkers || used == OptionalMarkers-1) || old && used+fixed == OldMarkers && !ended {
+		if !old && (used == OptionalMarkers || used == OptionalMarkers-1) || old && used+fixed == oldMarkers && !ended {
 			full++
 			if at := l.Line(row); line == 0 || at < line {
 				line = at

@@ -12,7 +12,7 @@ import (
 // never ended. A marker buffer holds 125 scopes, so no true nest is deeper.
 const maxNest = 256
 
-// Pair forms the zones of a log whose lanes are in time order.
+// pair forms the zones of a log whose lanes are in time order.
 //
 // An end takes the innermost open start with its key in the same launch;
 // starts above that one have lost their ends. An end whose start lies in
@@ -20,10 +20,9 @@ const maxNest = 256
 // open (a dispatch kernel runs through many launches). A firmware start
 // closes the book on everything open: nothing survives a new launch. Starts
 // and ends left over are listed, counted and get no duration.
-func Pair(l *components.DeviceLog) { pair(l, nil) }
-
-// pair uses spare, memory of a column that is no longer needed, for the
-// columns of the zones where it is large enough.
+//
+// It uses spare, memory of a column that is no longer needed, for the columns
+// of the zones where it is large enough.
 func pair(l *components.DeviceLog, spare []uint32) {
 	n := len(l.Lanes)
 	type result struct{ badStart, badEnd []uint32 }
@@ -88,8 +87,8 @@ func pair(l *components.DeviceLog, spare []uint32) {
 		l.Diags.Add(code, uint64(len(rows)), l.Line(int(first)),
 			fmt.Sprintf("%s of %s on device %d core %d,%d %s", what, l.ZoneName(l.Defs[l.Def[first]].Key), ln.Device, ln.X, ln.Y, ln.Risc))
 	}
-	report(DiagUnmatchedStart, l.UnmatchedStart, "start")
-	report(DiagUnmatchedEnd, l.UnmatchedEnd, "end")
+	report(diagUnmatchedStart, l.UnmatchedStart, "start")
+	report(diagUnmatchedEnd, l.UnmatchedEnd, "end")
 }
 
 // pairer walks one lane.

@@ -180,7 +180,7 @@ func (w *worker) row(c *chunk, lay *layout, line []byte, complete bool) bool {
 		return w.badNumber(c, rTime, field(timeCol), complete)
 	}
 	if !complete && int(timeCol) == lay.n-1 && len(c.time) > 0 && digits(t) < digits(c.time[len(c.time)-1]) {
-		c.diags.Add(DiagTruncated, 1, c.lines, "the last line is cut inside its time")
+		c.diags.Add(diagTruncated, 1, c.lines, "the last line is cut inside its time")
 		return false
 	}
 	var data uint64
@@ -229,10 +229,10 @@ func (w *worker) row(c *chunk, lay *layout, line []byte, complete bool) bool {
 
 func (w *worker) badNumber(c *chunk, r role, f []byte, complete bool) bool {
 	if !complete {
-		c.diags.Add(DiagTruncated, 1, c.lines, "the last line ends in the middle of a row")
+		c.diags.Add(diagTruncated, 1, c.lines, "the last line ends in the middle of a row")
 		return false
 	}
-	c.diags.Add(DiagBadNumber, 1, c.lines, fmt.Sprintf("%s holds %s", roleNames[r], quoteShort(f)))
+	c.diags.Add(diagBadNumber, 1, c.lines, fmt.Sprintf("%s holds %s", roleNames[r], quoteShort(f)))
 	return false
 }
 
@@ -250,11 +250,11 @@ func (w *worker) irregular(c *chunk, lay *layout, line []byte, n int, complete b
 	if n < lay.n {
 		switch {
 		case !complete:
-			c.diags.Add(DiagTruncated, 1, c.lines, fmt.Sprintf("the last line has %d of %d fields", n, lay.n))
+			c.diags.Add(diagTruncated, 1, c.lines, fmt.Sprintf("the last line has %d of %d fields", n, lay.n))
 		case n >= lay.n-lay.optional:
 			return line, n, true
 		default:
-			c.diags.Add(DiagRowShort, 1, c.lines, fmt.Sprintf("%d fields, the header has %d", n, lay.n))
+			c.diags.Add(diagRowShort, 1, c.lines, fmt.Sprintf("%d fields, the header has %d", n, lay.n))
 		}
 		return line, n, false
 	}
@@ -289,11 +289,11 @@ func (w *worker) irregular(c *chunk, lay *layout, line []byte, n int, complete b
 		}
 		if phaseOK && lineOK {
 			copy(w.start[nameCol+1:], w.start[nameCol+1+extra:n+1])
-			c.diags.Add(DiagCommaInName, 1, c.lines, fmt.Sprintf("zone name %s", quoteShort(line[w.start[nameCol]:w.start[nameCol+1]-1])))
+			c.diags.Add(diagCommaInName, 1, c.lines, fmt.Sprintf("zone name %s", quoteShort(line[w.start[nameCol]:w.start[nameCol+1]-1])))
 			return line, lay.n, true
 		}
 	}
-	c.diags.Add(DiagRowLong, 1, c.lines, fmt.Sprintf("%d fields, the header has %d", n, lay.n))
+	c.diags.Add(diagRowLong, 1, c.lines, fmt.Sprintf("%d fields, the header has %d", n, lay.n))
 	return line, n, false
 }
 
@@ -356,7 +356,7 @@ func (w *worker) laneOf(c *chunk, lay *layout, line []byte, n int) (uint32, bool
 			}
 			v, ok := parseUint(f)
 			if !ok || v > 1<<30 {
-				c.diags.Add(DiagBadNumber, 1, c.lines, fmt.Sprintf("%s holds %s", roleNames[r], quoteShort(f)))
+				c.diags.Add(diagBadNumber, 1, c.lines, fmt.Sprintf("%s holds %s", roleNames[r], quoteShort(f)))
 				return 0, false
 			}
 			return int32(v), true
@@ -375,7 +375,7 @@ func (w *worker) laneOf(c *chunk, lay *layout, line []byte, n int) (uint32, bool
 		col := lay.col[rRisc]
 		ln.Risc = string(trim(line[w.start[col] : w.start[col+1]-1]))
 		if ln.Risc == "" {
-			c.diags.Add(DiagBadNumber, 1, c.lines, "the RISC processor type is empty")
+			c.diags.Add(diagBadNumber, 1, c.lines, "the RISC processor type is empty")
 			return 0, false
 		}
 		id = w.numLanes
@@ -431,7 +431,7 @@ func (w *worker) runOf(c *chunk, lay *layout, line []byte, n int) (uint32, bool)
 			}
 			v, ok := parseUint(f)
 			if !ok || v > 1<<62 {
-				c.diags.Add(DiagBadNumber, 1, c.lines, fmt.Sprintf("%s holds %s", roleNames[p.r], quoteShort(f)))
+				c.diags.Add(diagBadNumber, 1, c.lines, fmt.Sprintf("%s holds %s", roleNames[p.r], quoteShort(f)))
 				return 0, false
 			}
 			*p.dst = int64(v)
@@ -508,7 +508,7 @@ func (w *worker) protoDef(c *chunk, lay *layout, line []byte, n int) (protoDef, 
 	d := protoDef{first: uint32(len(c.time))}
 	timer, ok := parseUint(get(rTimer))
 	if !ok || timer > 1<<32-1 {
-		c.diags.Add(DiagBadNumber, 1, c.lines, fmt.Sprintf("timer_id holds %s", quoteShort(get(rTimer))))
+		c.diags.Add(diagBadNumber, 1, c.lines, fmt.Sprintf("timer_id holds %s", quoteShort(get(rTimer))))
 		return d, false
 	}
 	d.timer = uint32(timer)
@@ -534,7 +534,7 @@ func (w *worker) protoDef(c *chunk, lay *layout, line []byte, n int) (protoDef, 
 	if f := get(rLine); len(f) > 0 {
 		v, ok := parseUint(f)
 		if !ok || v > 1<<32-1 {
-			c.diags.Add(DiagBadNumber, 1, c.lines, fmt.Sprintf("source line holds %s", quoteShort(f)))
+			c.diags.Add(diagBadNumber, 1, c.lines, fmt.Sprintf("source line holds %s", quoteShort(f)))
 			return d, false
 		}
 		d.key.Line = uint32(v)

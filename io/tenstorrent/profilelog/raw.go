@@ -17,9 +17,9 @@ const (
 	CustomWord        = (ProgramIDMarkers + GuaranteedMarkers) * MarkerWords
 	L1Words           = (ProgramIDMarkers + GuaranteedMarkers + OptionalMarkers) * MarkerWords
 
-	// OldMarkers is what the recorder of V0..V3 holds: it wrote into the
+	// oldMarkers is what the recorder of V0..V3 holds: it wrote into the
 	// 204-byte print buffer, two words of header and three a marker.
-	OldMarkers = 16
+	oldMarkers = 16
 )
 
 // Words of the identity at the head of each launch.

@@ -6,8 +6,8 @@ import (
 	"perfsim/components"
 )
 
-// RawRiscs are the processors by the number that raw buffers carry.
-var RawRiscs = [...]string{"BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2"}
+// rawRiscs are the processors by the number that raw buffers carry.
+var rawRiscs = [...]string{"BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2"}
 
 // RawRows turns decoded launches of one core into log rows, as the host
 // writes them: launch by launch, guaranteed markers first. lane gives the
@@ -57,8 +57,8 @@ func RawRows(runs []RawRun, y Layout, src *Sources, typed bool, lane func(r *Raw
 func RawLane(device int32) func(*RawRun) components.ZoneLane {
 	return func(r *RawRun) components.ZoneLane {
 		risc := fmt.Sprintf("RISC_%d", r.Risc)
-		if r.Risc < len(RawRiscs) {
-			risc = RawRiscs[r.Risc]
+		if r.Risc < len(rawRiscs) {
+			risc = rawRiscs[r.Risc]
 		}
 		return components.ZoneLane{Device: device, X: int32(r.Flat), Y: 0, Risc: risc, LogicalX: -1, LogicalY: -1}
 	}

@@ -259,7 +259,7 @@ func (b *builder) broken(err error) error {
 	if !b.packed || b.lay == nil {
 		return fmt.Errorf("after byte %d: %w", b.bytes, err)
 	}
-	b.log.Diags.Add(DiagBrokenFile, 1, b.lines, fmt.Sprintf("the compressed data break off after %d bytes of text (%v): what follows is missing", b.bytes, err))
+	b.log.Diags.Add(diagBrokenFile, 1, b.lines, fmt.Sprintf("the compressed data break off after %d bytes of text (%v): what follows is missing", b.bytes, err))
 	return nil
 }
 
@@ -375,7 +375,7 @@ func (b *builder) header(text []byte, setLayout func(*layout)) error {
 		l.session.FreqMHz = b.opt.FreqMHz
 	}
 	if gen > 1 {
-		b.log.Diags.Add(DiagHeaderRepeated, 1, b.lines, "a column header in the middle of the file: a later session was appended")
+		b.log.Diags.Add(diagHeaderRepeated, 1, b.lines, "a column header in the middle of the file: a later session was appended")
 	}
 	l.session.FromRow = uint32(len(b.log.Time))
 	b.log.Sessions = append(b.log.Sessions, l.session)
@@ -418,7 +418,7 @@ func (b *builder) commit(c *chunk, setLayout func(*layout)) error {
 				return err
 			}
 		default:
-			b.log.Diags.Add(DiagNotARow, 1, b.lines, quoteShort(text))
+			b.log.Diags.Add(diagNotARow, 1, b.lines, quoteShort(text))
 		}
 		at = next
 		if at >= len(buf) {
@@ -428,7 +428,7 @@ func (b *builder) commit(c *chunk, setLayout func(*layout)) error {
 	}
 	if tail > 0 {
 		b.lines += tail
-		b.log.Diags.Add(DiagLineTooLong, tail, b.lines, fmt.Sprintf("a line above %d bytes", maxLine))
+		b.log.Diags.Add(diagLineTooLong, tail, b.lines, fmt.Sprintf("a line above %d bytes", maxLine))
 		b.skip()
 	}
 	b.bytes += int64(len(buf))
@@ -567,7 +567,7 @@ func (b *builder) def(p protoDef, c *chunk) uint32 {
 		}
 	}
 	if p.odd {
-		b.log.Diags.Add(DiagBadPhase, 1, line, fmt.Sprintf("phase %q", p.phase))
+		b.log.Diags.Add(diagBadPhase, 1, line, fmt.Sprintf("phase %q", p.phase))
 	}
 	if p.key.Name == "" && b.opt.Sources != nil {
 		if z, ok := b.opt.Sources.Lookup(p.key.ID & 0xFFFF); ok {
@@ -576,7 +576,7 @@ func (b *builder) def(p protoDef, c *chunk) uint32 {
 		}
 	}
 	if p.noID {
-		b.log.Diags.Add(DiagNoName, 1, line, fmt.Sprintf("timer id %d", p.timer))
+		b.log.Diags.Add(diagNoName, 1, line, fmt.Sprintf("timer id %d", p.timer))
 	}
 	k := intern(b.keyID, &b.log.Keys, p.key)
 	return intern(b.defID, &b.log.Defs, components.ZoneDef{Timer: p.timer, Type: p.typ, Key: k, Phase: p.phase})

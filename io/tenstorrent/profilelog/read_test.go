@@ -360,7 +360,7 @@ func TestEveryVersion(t *testing.T) {
 				}
 			}
 			for _, d := range l.Diags.All() {
-				if d.Code != DiagClockAssumed {
+				if d.Code != diagClockAssumed {
 					t.Errorf("diagnostic %+v", d)
 				}
 			}
@@ -598,7 +598,7 @@ func TestCompressedBrokenOff(t *testing.T) {
 				t.Fatalf("%s %s: %v", name, what, err)
 			}
 			checkLog(t, l)
-			d, ok := l.Diags.Find(DiagBrokenFile)
+			d, ok := l.Diags.Find(diagBrokenFile)
 			if !ok || d.Count != 1 || d.Line < uint64(l.Rows()) {
 				t.Errorf("%s %s: %d rows, diagnostics %s", name, what, l.Rows(), diagText(l))
 			}
@@ -618,7 +618,7 @@ func TestEndlessLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLog(t, l)
-	d, ok := l.Diags.Find(DiagLineTooLong)
+	d, ok := l.Diags.Find(diagLineTooLong)
 	if !ok || d.Line != 5 || l.Rows() != 4 {
 		t.Errorf("%d rows, diagnostics %s", l.Rows(), diagText(l))
 	}
@@ -705,7 +705,7 @@ func TestOutOfOrder(t *testing.T) {
 	if d := cmp.Diff(want, zoneList(l)); d != "" {
 		t.Error(d)
 	}
-	if _, ok := l.Diags.Find(DiagOutOfOrder); !ok {
+	if _, ok := l.Diags.Find(diagOutOfOrder); !ok {
 		t.Error("no diagnostic")
 	}
 }

@@ -193,7 +193,7 @@ func newLayout(line string, lineNo uint64, in info, gen int, diags *components.D
 				l.n-- // header written with a trailing comma
 				break
 			}
-			diags.Add(DiagUnknownColumn, 1, lineNo, fmt.Sprintf("column %d is named %q", i+1, strings.TrimSpace(raw)))
+			diags.Add(diagUnknownColumn, 1, lineNo, fmt.Sprintf("column %d is named %q", i+1, strings.TrimSpace(raw)))
 			continue
 		}
 		if r == rIgnored {
@@ -265,14 +265,14 @@ func newLayout(line string, lineNo uint64, in info, gen int, diags *components.D
 	l.optional = l.n - need
 	switch {
 	case !in.seen:
-		diags.Add(DiagClockMissing, 1, lineNo, "no clock line before the header; give the clock to see nanoseconds")
+		diags.Add(diagClockMissing, 1, lineNo, "no clock line before the header; give the clock to see nanoseconds")
 	case in.bad != "":
-		diags.Add(DiagClockMissing, 1, lineNo, in.bad)
+		diags.Add(diagClockMissing, 1, lineNo, in.bad)
 	case in.fixed:
-		diags.Add(DiagClockAssumed, 1, lineNo, fmt.Sprintf("the log prints a constant text; %g MHz may not be the real clock", in.freq))
+		diags.Add(diagClockAssumed, 1, lineNo, fmt.Sprintf("the log prints a constant text; %g MHz may not be the real clock", in.freq))
 	default:
 		if nom := nominalMHz[in.arch]; nom != 0 && (in.freq < nom*0.9 || in.freq > nom*1.1) {
-			diags.Add(DiagClockUnlikely, 1, lineNo,
+			diags.Add(diagClockUnlikely, 1, lineNo,
 				fmt.Sprintf("%g MHz, but %s runs at %g MHz: nanoseconds are only as right as the clock line", in.freq, in.arch, nom))
 		}
 	}

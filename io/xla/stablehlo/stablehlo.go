@@ -19,8 +19,8 @@ import (
 // bytecodeMagic begins MLIR bytecode.
 const bytecodeMagic = "ML\xefR"
 
-// ErrBytecode says that the input is MLIR bytecode and what to do.
-var ErrBytecode = errors.New("this is MLIR bytecode, which is not read; make text of it first: " +
+// errBytecode says that the input is MLIR bytecode and what to do.
+var errBytecode = errors.New("this is MLIR bytecode, which is not read; make text of it first: " +
 	"stablehlo-translate --deserialize FILE -o FILE.mlir (a portable artifact), or mlir-opt FILE -o FILE.mlir")
 
 // Sniff reports whether head begins a StableHLO text or MLIR bytecode (which
@@ -76,10 +76,10 @@ func Read(name string, b []byte) ([]*components.Graph, error) {
 
 type bytecodeError struct{ file string }
 
-func (e *bytecodeError) Error() string { return e.file + ": " + ErrBytecode.Error() }
+func (e *bytecodeError) Error() string { return e.file + ": " + errBytecode.Error() }
 
 // Unwrap makes errors.Is(err, ErrBytecode) true.
-func (e *bytecodeError) Unwrap() error { return ErrBytecode }
+func (e *bytecodeError) Unwrap() error { return errBytecode }
 
 // section returns where the section that starts at start ends and where the
 // next one begins.

@@ -462,7 +462,7 @@ func TestFailures(t *testing.T) {
 	}
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "t:1:1: no module: the text is empty"},
-		{"bytecode", "ML\xefR\x0d", "t: " + ErrBytecode.Error()},
+		{"bytecode", "ML\xefR\x0d", "t: " + errBytecode.Error()},
 		{"no function", "module @m {\n}", "t:1:1: the module has no function with a body"},
 		{"only declarations", "module @m {\n func.func private @f(tensor<f32>) -> tensor<f32>\n}", "t:1:1: the module has no function with a body"},
 		{"a foreign dialect", f("  %0 = \"ttir.exp\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"),
@@ -520,7 +520,7 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Read("t", []byte(bytecodeMagic)); !errors.Is(err, ErrBytecode) {
+	if _, err := Read("t", []byte(bytecodeMagic)); !errors.Is(err, errBytecode) {
 		t.Error("bytecode is not told apart")
 	}
 }
@@ -642,7 +642,7 @@ func TestRealFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read("pt_bert.mlir.bc", b); !errors.Is(err, ErrBytecode) || !Sniff(b) {
+	if _, err := Read("pt_bert.mlir.bc", b); !errors.Is(err, errBytecode) || !Sniff(b) {
 		t.Errorf("bytecode: %v", err)
 	}
 }
@@ -663,7 +663,7 @@ func FuzzRead(f *testing.F) {
 		graphs, err := Read("fuzz", b)
 		if err != nil {
 			var e *Error
-			if !errors.Is(err, ErrBytecode) && (!errors.As(err, &e) || e.Line < 1 || e.Col < 1) {
+			if !errors.Is(err, errBytecode) && (!errors.As(err, &e) || e.Line < 1 || e.Col < 1) {
 				t.Fatalf("error without a place: %v", err)
 			}
 			if s := err.Error(); len(s) > 600 || strings.Contains(s, "\n") || !utf8.ValidString(s) {
