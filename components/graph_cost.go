@@ -226,15 +226,15 @@ func (g *Graph) CollectiveBytes(op OpID) (in, out int64) {
 
 // Totals is what one execution of the entry asks for.
 type Totals struct {
-	FLOPs           int64 // of dots and convolutions
-	ParameterBytes  int64 // all parameters of the entry
-	OutputBytes     int64 // result of the entry
-	CollectiveBytes int64 // put into collectives by one device (operand bytes)
-	Collectives     int64 // collectives executed
-	Ops             int64 // operators executed, free ones included, bodies of fusions not
+	FLOPs           int64 `json:"flops"`            // of dots and convolutions
+	ParameterBytes  int64 `json:"parameter_bytes"`  // all parameters of the entry
+	OutputBytes     int64 `json:"output_bytes"`     // result of the entry
+	CollectiveBytes int64 `json:"collective_bytes"` // put into collectives by one device (operand bytes)
+	Collectives     int64 `json:"collectives"`      // collectives executed
+	Ops             int64 `json:"operators"`        // operators executed, free ones included, bodies of fusions not
 	// UnknownTrips are the whiles whose trip count nobody states; they were
 	// counted with the default.
-	UnknownTrips []OpID
+	UnknownTrips []OpID `json:"unknown_trips"`
 }
 
 // Totals sums over the call graph: bodies of whiles by their trip count

@@ -20,6 +20,7 @@ import (
 var jsonCommands = []string{
 	"run --json --timings -o TMP/out EX/attention.bir.json",
 	"run --json EX/collective.bir.json",
+	"run --json TMP/graph/layer.hlo",
 	"run --json --loops trips --policy 3 --rebuild-deps EX/loop.bir.json",
 	"run --json EX/loop.bir.json EX/tiled_matmul.bir.json",
 	"run --json TMP/out/perf_sim.attention.sg0000.Block1.json",
@@ -76,7 +77,7 @@ var jsonCommands = []string{
 func TestJSONKeys(t *testing.T) {
 	t.Parallel()
 	dir, examples := t.TempDir(), example(t, ".")
-	for _, script := range []string{"accuracy", "calibrate", "kernel", "neff", "netlist", "pack"} {
+	for _, script := range []string{"accuracy", "calibrate", "graph", "kernel", "neff", "netlist", "pack"} {
 		fixtures(t, script, filepath.Join(dir, script))
 	}
 	bad := map[string]string{}
