@@ -50,6 +50,11 @@ func read(ctx context.Context, src *format.Source, o format.Options) (*component
 		if h.Typeflag != tar.TypeReg || !isTraceName(path.Base(h.Name)) {
 			continue
 		}
+		for key := range h.PAXRecords {
+			if strings.HasPrefix(key, "GNU.sparse.") { // holes are read as zeros without end
+				return fail(fmt.Errorf("member %q is sparse", h.Name))
+			}
+		}
 		if names = append(names, h.Name); len(names) > 1 {
 			continue
 		}
@@ -63,7 +68,10 @@ func read(ctx context.Context, src *format.Source, o format.Options) (*component
 			return fail(fmt.Errorf("member %q: %w", h.Name, err))
 		}
 	}
-	if len(names) != 1 {
+	if len(names) == 0 {
+		return fail(errors.New("the package holds no trace that is a regular file"))
+	}
+	if len(names) > 1 {
 		return fail(fmt.Errorf("%d traces, such as %q: extract one (perfsim unpack) and give that", len(names), names[0]))
 	}
 	trace, err := format.FromBytes(path.Base(names[0]), text)
