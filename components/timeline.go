@@ -45,10 +45,11 @@ type Timeline struct {
 	Why      *Attribution
 	Slack    []uint64
 	Critical ecs.Bits
-	// Executions and Own are of process 0: how often every row executes, and
-	// what it adds to the busy time of its lane, in ns. They may be absent.
+	// Executions and RowBusy are of process 0: how often every row executes, and
+	// what its executions add to the busy time of its lane, in ns. They may be
+	// absent.
 	Executions *Executions
-	Own        []uint32
+	RowBusy    []uint64
 	Series     []Series
 	Metrics    []Metric
 }

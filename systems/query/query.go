@@ -181,7 +181,7 @@ type engine struct {
 	inner    []uint32
 	buf      []byte
 	times    *components.Executions
-	own      []uint32 // what a row adds to the busy time of its lane, ns
+	rowBusy  []uint64 // what all executions of a row add to the busy time of its lane, ns
 }
 
 // Result is the answer to a query.
@@ -670,7 +670,7 @@ func (r *Result) GroupBy(name string) ([]Group, error) {
 			if r.Domain == Edges {
 				g.NS = ecs.AddSat(g.NS, ecs.MulSat(times, uint64(max(0, r.e.gap(id)))))
 			} else if r.e.placed(id) {
-				g.NS = ecs.AddSat(g.NS, ecs.MulSat(times, uint64(r.e.busy()[id])))
+				g.NS = ecs.AddSat(g.NS, r.e.busy()[id])
 			}
 		}
 	}
@@ -692,12 +692,12 @@ func (e *engine) executions() *components.Executions {
 	return e.times
 }
 
-// busy returns what every row adds to the busy time of its lane.
-func (e *engine) busy() []uint32 {
-	if e.own == nil {
-		e.own = summary.Own(e.w)
+// busy returns what the executions of every row add to the busy time of its lane.
+func (e *engine) busy() []uint64 {
+	if e.rowBusy == nil {
+		e.rowBusy = summary.RowBusy(e.w)
 	}
-	return e.own
+	return e.rowBusy
 }
 
 // valueOf returns a field's value as text.

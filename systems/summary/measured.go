@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"perfsim/components"
-	"perfsim/ecs"
 )
 
 // interval is a stretch of time in ns.
@@ -30,29 +29,27 @@ func dmaLane(lane uint16) uint16 {
 	return lane/components.LanesPerCore*components.LanesPerCore + components.LaneDMA
 }
 
-// transfersBusy sets the busy time of DMA lanes where the model times the
-// transfers apart from the instructions that trigger them.
-func transfersBusy(w *components.World, busy []uint64) {
+// transfersBusy sets the busy time of DMA lanes in top block b where the model
+// times the transfers apart from the instructions that trigger them.
+func transfersBusy(w *components.World, b int, busy []uint64) {
 	if w.Transfers == nil {
 		return
 	}
 	m := w.Module
+	list := make([][]interval, len(busy))
+	first, _ := slices.BinarySearchFunc(w.Transfers, m.Blocks.First.At(b), func(t components.Transfer, row uint32) int {
+		return cmp.Compare(uint32(t.Row), row)
+	})
+	for _, t := range w.Transfers[first:] {
+		if uint32(t.Row) >= m.Blocks.End.At(b) {
+			break
+		}
+		l := dmaLane(m.Instr.Lane.At(int(t.Row)))
+		list[l] = append(list[l], interval{t.Begin, t.End})
+	}
 	for l := range busy {
 		if m.Lanes.Engine.At(l) == components.DMA {
-			busy[l] = 0
-		}
-	}
-	next := 0
-	for _, b := range m.TopBlocks() {
-		byLane := map[uint16][]interval{}
-		for ; next < len(w.Transfers) && uint32(w.Transfers[next].Row) < m.Blocks.End.At(b); next++ {
-			t := w.Transfers[next]
-			l := dmaLane(m.Instr.Lane.At(int(t.Row)))
-			byLane[l] = append(byLane[l], interval{t.Begin, t.End})
-		}
-		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
-		for l, list := range byLane {
-			busy[l] = ecs.AddSat(busy[l], ecs.MulSat(union(list), runs))
+			busy[l] = union(list[l])
 		}
 	}
 }

@@ -149,18 +149,12 @@ func (s *Summary) engines(w *components.World) {
 	count := make([]int, lanes)
 	waits := m.WaitOpcodes()
 	for _, b := range m.TopBlocks() {
-		runs := m.Functions.Runs.At(int(m.Blocks.Function.At(b)))
-		until := make([]uint64, lanes)
-		sum := make([]uint64, lanes)
-		here := make([]int, lanes)
-		inner := b + 1
-		busyOf(w, waits, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, until, sum, here)
-		for l := range sum {
-			count[l] += here[l]
-			busy[l] = ecs.AddSat(busy[l], ecs.MulSat(sum[l], runs))
+		x := busyOfBlock(w, waits, b)
+		for l, ns := range x.times(m.Functions.Runs.At(int(m.Blocks.Function.At(b)))) {
+			count[l] += x.count[l]
+			busy[l] = ecs.AddSat(busy[l], ns)
 		}
 	}
-	transfersBusy(w, busy)
 	measured := measuredBusy(m)
 	for l := range lanes {
 		if count[l] == 0 && busy[l] == 0 && (measured == nil || measured[l] == 0) {
@@ -185,6 +179,32 @@ func (s *Summary) Busy(lanes int) []uint64 {
 		busy[e.lane] = e.BusyNS
 	}
 	return busy
+}
+
+// laneBusy is the work of the lanes in one top block.
+type laneBusy struct {
+	sum   []uint64 // by lane: busy time of run A in one execution of the block, ns
+	count []int    // by lane: its instructions
+}
+
+// times returns the busy time of n executions, in ns by lane.
+func (x laneBusy) times(n uint64) []uint64 {
+	out := make([]uint64, len(x.sum))
+	for l, ns := range x.sum {
+		out[l] = ecs.MulSat(ns, n)
+	}
+	return out
+}
+
+// busyOfBlock adds up top block b.
+func busyOfBlock(w *components.World, waits []bool, b int) laneBusy {
+	m := w.Module
+	lanes := m.Lanes.Len()
+	x := laneBusy{make([]uint64, lanes), make([]int, lanes)}
+	inner := b + 1
+	busyOf(w, waits, m.Blocks.First.At(b), m.Blocks.End.At(b), &inner, make([]uint64, lanes), x.sum, x.count)
+	transfersBusy(w, b, x.sum)
+	return x
 }
 
 // busyOf is addBusy for rows first to end with the loops among them. Where a

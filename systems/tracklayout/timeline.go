@@ -76,7 +76,7 @@ func Make(ctx context.Context, w *components.World, o Options) (*components.Time
 			}
 		}
 	}
-	t.Executions, t.Own = components.NewExecutions(w.Module, w.Config.Loops), summary.Own(w)
+	t.Executions, t.RowBusy = components.NewExecutions(w.Module, w.Config.Loops), summary.RowBusy(w)
 	t.Metrics = metrics(t, o.Busy)
 	return t, nil
 }

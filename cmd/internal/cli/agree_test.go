@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,7 +39,7 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 			if n != g.Count {
 				t.Errorf("%s, %s: query has %d instructions of %s, run %d", input, loops, g.Count, g.Value, n)
 			}
-			if !sumOf(g.NS, busy[g.Value], loops) {
+			if g.NS != busy[g.Value] {
 				t.Errorf("%s, %s: query has %d ns of %s, run %d", input, loops, g.NS, g.Value, busy[g.Value])
 			}
 		}
@@ -64,13 +65,13 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 	for name, ns := range busy {
 		figure("busy_ns."+name, ns)
 	}
-	rows := map[string]uint64{}
+	rows := map[string]float64{}
 	for _, r := range readCSV(t, filepath.Join(dir, "slice.csv")) {
-		rows[r["engine"]] += number(t, r["busy_ns"]) * number(t, r["executions"])
+		rows[r["engine"]] += decimal(t, r["busy_ns"]) * decimal(t, r["executions"])
 	}
 	for name, ns := range busy {
-		if !sumOf(rows[name], ns, loops) {
-			t.Errorf("%s, %s: the slices of %s sum to %d ns, run has %d", input, loops, name, rows[name], ns)
+		if math.Abs(rows[name]-float64(ns)) > 0.01 {
+			t.Errorf("%s, %s: the slices of %s sum to %.2f ns, run has %d", input, loops, name, rows[name], ns)
 		}
 	}
 
@@ -129,17 +130,6 @@ type answer struct {
 	} `json:"blocks"`
 }
 
-// sumOf reports whether the sum over rows of weight × duration is the busy
-// time of a lane. Where trips count, the execution that is drawn stands for all
-// of a row's, and successive iterations overlap (docs/figures.md): the sum may
-// be any more, and a little less.
-func sumOf(sum, busy uint64, loops string) bool {
-	if loops == "once" {
-		return sum == busy
-	}
-	return float64(sum) > 0.9*float64(busy)
-}
-
 func (a *answer) hasBlock(runA, runB uint64) bool {
 	for _, b := range a.Blocks {
 		if b.A == runA && b.B == runB {
@@ -156,9 +146,9 @@ func decode(t testing.TB, text string, v any) {
 	}
 }
 
-func number(t testing.TB, s string) uint64 {
+func decimal(t testing.TB, s string) float64 {
 	t.Helper()
-	n, err := strconv.ParseUint(s, 10, 64)
+	n, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

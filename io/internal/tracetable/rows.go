@@ -35,12 +35,12 @@ func Slices(t *components.Timeline) Table[Slice] {
 		return t.Merge(func(e *components.TimelineEvent) error {
 			i := int(e.Instr)
 			in := &m.Instr
-			busy := int64(e.Dur)
+			busy := float64(e.Dur)
 			switch {
 			case waits[in.Opcode.At(i)]:
 				busy = 0
-			case e.Process == 0 && t.Own != nil:
-				busy = int64(t.Own[i])
+			case e.Process == 0 && t.RowBusy != nil && executions(t, e.Instr) > 0:
+				busy = float64(t.RowBusy[i]) / float64(executions(t, e.Instr))
 			}
 			s = Slice{BusyNS: busy, Executions: executions(t, e.Instr), ID: t.ID(e.Process, e.Instr), TS: int64(e.Start), Dur: int64(e.Dur), EndTS: int64(e.Start + e.Dur), LatencyNS: int64(e.Full),
 				IssueNS: int64(in.Issue.Get(i)), TrackID: tracks[e.Process][e.Lane], TID: int32(e.Lane) + 1, PID: int32(e.Process),

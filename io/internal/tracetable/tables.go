@@ -17,40 +17,40 @@ const schemaVersion = "1"
 
 // Slice is one event.
 type Slice struct {
-	ID         int64  `parquet:"id,delta" doc:"number of the event; process above bit 40, instruction row below"`
-	TS         int64  `parquet:"ts,delta" unit:"ns" doc:"start; blocks follow one another"`
-	Dur        int64  `parquet:"dur" unit:"ns" doc:"as drawn: to its end or to the start of the next on its lane"`
-	EndTS      int64  `parquet:"end_ts" unit:"ns" doc:"ts + dur"`
-	LatencyNS  int64  `parquet:"latency_ns" unit:"ns" doc:"to when its result is there"`
-	IssueNS    int64  `parquet:"issue_ns" unit:"ns" doc:"how long it keeps its lane, as costed"`
-	BusyNS     int64  `parquet:"busy_ns" unit:"ns" doc:"what one execution adds to the busy time of its lane; waits for semaphores add nothing"`
-	Executions int64  `parquet:"executions" doc:"weight: runs of the function times trips of the loops around it; sums over slices multiply by it"`
-	TrackID    int32  `parquet:"track_id" doc:"row of track"`
-	TID        int32  `parquet:"tid" doc:"thread: the lane plus one"`
-	PID        int32  `parquet:"pid" doc:"process: 0 predicted; see track"`
-	Engine     string `parquet:"engine,dict" doc:"lane by name"`
-	Name       string `parquet:"name" doc:"name of the instruction"`
-	Category   string `parquet:"category,dict" doc:"compute, dma, collective or control"`
-	Opcode     string `parquet:"opcode,dict"`
-	Depth      int32  `parquet:"depth" doc:"0: events of a lane do not nest"`
-	ParentID   *int64 `parquet:"parent_id,optional" doc:"null"`
-	Core       int32  `parquet:"core"`
-	Row        int64  `parquet:"row,delta" doc:"row of the instruction, in program order"`
-	Function   string `parquet:"function,dict"`
-	Block      string `parquet:"block,dict" doc:"top-level block"`
-	Source     string `parquet:"source,dict" doc:"file:line"`
-	HLOName    string `parquet:"hlo_name,dict"`
-	DType      string `parquet:"dtype,dict"`
-	Elements   int64  `parquet:"elements" doc:"per partition"`
-	Partitions int32  `parquet:"partitions"`
-	Bytes      *int64 `parquet:"bytes,optional" unit:"bytes" doc:"that a DMA moves"`
-	Queue      string `parquet:"queue,dict" doc:"DMA queue"`
-	Operands   string `parquet:"operands" doc:"as the input had them"`
-	WaitNS     int64  `parquet:"wait_ns" unit:"ns" doc:"how long the lane was idle before"`
-	Cause      string `parquet:"cause,dict" doc:"what held it; empty where not known"`
-	HeldBy     *int64 `parquet:"held_by,optional" doc:"id of the event that held it"`
-	SlackNS    *int64 `parquet:"slack_ns,optional" unit:"ns" doc:"how much it could slip"`
-	IsCritical bool   `parquet:"is_critical" doc:"on the critical path"`
+	ID         int64   `parquet:"id,delta" doc:"number of the event; process above bit 40, instruction row below"`
+	TS         int64   `parquet:"ts,delta" unit:"ns" doc:"start; blocks follow one another"`
+	Dur        int64   `parquet:"dur" unit:"ns" doc:"as drawn: to its end or to the start of the next on its lane"`
+	EndTS      int64   `parquet:"end_ts" unit:"ns" doc:"ts + dur"`
+	LatencyNS  int64   `parquet:"latency_ns" unit:"ns" doc:"to when its result is there"`
+	IssueNS    int64   `parquet:"issue_ns" unit:"ns" doc:"how long it keeps its lane, as costed"`
+	BusyNS     float64 `parquet:"busy_ns" unit:"ns" doc:"what one execution adds to the busy time of its lane, the mean of its executions; waits for semaphores add nothing"`
+	Executions int64   `parquet:"executions" doc:"weight: runs of the function times trips of the loops around it; sums over slices multiply by it"`
+	TrackID    int32   `parquet:"track_id" doc:"row of track"`
+	TID        int32   `parquet:"tid" doc:"thread: the lane plus one"`
+	PID        int32   `parquet:"pid" doc:"process: 0 predicted; see track"`
+	Engine     string  `parquet:"engine,dict" doc:"lane by name"`
+	Name       string  `parquet:"name" doc:"name of the instruction"`
+	Category   string  `parquet:"category,dict" doc:"compute, dma, collective or control"`
+	Opcode     string  `parquet:"opcode,dict"`
+	Depth      int32   `parquet:"depth" doc:"0: events of a lane do not nest"`
+	ParentID   *int64  `parquet:"parent_id,optional" doc:"null"`
+	Core       int32   `parquet:"core"`
+	Row        int64   `parquet:"row,delta" doc:"row of the instruction, in program order"`
+	Function   string  `parquet:"function,dict"`
+	Block      string  `parquet:"block,dict" doc:"top-level block"`
+	Source     string  `parquet:"source,dict" doc:"file:line"`
+	HLOName    string  `parquet:"hlo_name,dict"`
+	DType      string  `parquet:"dtype,dict"`
+	Elements   int64   `parquet:"elements" doc:"per partition"`
+	Partitions int32   `parquet:"partitions"`
+	Bytes      *int64  `parquet:"bytes,optional" unit:"bytes" doc:"that a DMA moves"`
+	Queue      string  `parquet:"queue,dict" doc:"DMA queue"`
+	Operands   string  `parquet:"operands" doc:"as the input had them"`
+	WaitNS     int64   `parquet:"wait_ns" unit:"ns" doc:"how long the lane was idle before"`
+	Cause      string  `parquet:"cause,dict" doc:"what held it; empty where not known"`
+	HeldBy     *int64  `parquet:"held_by,optional" doc:"id of the event that held it"`
+	SlackNS    *int64  `parquet:"slack_ns,optional" unit:"ns" doc:"how much it could slip"`
+	IsCritical bool    `parquet:"is_critical" doc:"on the critical path"`
 }
 
 // Dependency is one edge.
