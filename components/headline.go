@@ -18,6 +18,31 @@ const (
 	NoteTinyInstructions = "kernel-tiny-instructions" // limited by instructions of a few elements
 )
 
+// The codes of notes that costs leave.
+const (
+	NoteDefaultCost = "default-cost" // opcodes without a cost of their own
+	NoteInlineAsm   = "inline-asm"   // a latency that the instruction brings
+)
+
+// The codes of notes that placement leaves.
+const (
+	NoteClockPhase = "clock-phase" // what the start of the clock's windows leaves open
+	NoteNoRunB     = "no-run-b"
+)
+
+// OfCosts reports whether the note is about how instructions got their costs.
+func (n Note) OfCosts() bool { return n.Code == NoteDefaultCost || n.Code == NoteInlineAsm }
+
+// OfPrediction reports whether the note came with a prediction of the module
+// rather than with the module.
+func (n Note) OfPrediction() bool {
+	switch n.Code {
+	case NoteScaled, NoteClockPhase, NoteNoRunB, noteFreedWaits, NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions:
+		return true
+	}
+	return n.OfCosts()
+}
+
 // Headline reports whether the note is printed beside the latency.
 func (n Note) Headline() bool {
 	switch n.Code {

@@ -25,7 +25,7 @@ func beyond(w *World) error {
 func remarks(w *World) {
 	m := w.Module
 	if w.NoRunB != "" {
-		m.Note("no-run-b", "no run without anti-dependencies: "+w.NoRunB, 1)
+		m.Note(components.NoteNoRunB, "no run without anti-dependencies: "+w.NoRunB, 1)
 	}
 	if m.Format == nki.Format {
 		nki.Caution(m, w.Summary.Busy(m.Lanes.Len()), w.Latency(components.RunA))

@@ -12,6 +12,7 @@ import (
 	"perfsim/io/format"
 	"perfsim/io/formats"
 	kernels "perfsim/io/neuron/nki"
+	"perfsim/systems/deps"
 	"perfsim/systems/lower"
 )
 
@@ -67,6 +68,8 @@ type Loaded struct {
 	path     string // what lies beside it counts; "" where there is nothing
 	settings Settings
 	preAlloc func(context.Context) (*components.Module, error)
+	prepared bool        // the dependencies are rebuilt, as rebuilt tells
+	rebuilt  deps.Report // see Prepare
 }
 
 // ChoiceError is the error of an input that has several graphs of which none

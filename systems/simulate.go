@@ -63,7 +63,11 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	}
 	res := &Result{Input: l.Input, Lowering: l.Lowering, ReadTime: time.Since(began)}
 	m := l.Module
+	if l.prepared {
+		m = ownCosts(m)
+	}
 	w := newWorld(m)
+	w.Rebuilt = l.rebuilt
 	res.World = w
 	var err error
 	if w.Machine = r.On; w.Machine == nil {
@@ -81,7 +85,8 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 		}
 	}
 	w.Out, w.Log, w.PreAlloc = r.Out, r.Log, l.preAlloc
-	w.RebuildDeps, w.Policy, w.DumpSched = r.RebuildDeps, r.Policy, r.DumpSched
+	w.RebuildDeps = r.RebuildDeps && !l.prepared
+	w.Policy, w.DumpSched = r.Policy, r.DumpSched
 	if err := mergeTensorizer(w, l.path); err != nil {
 		return nil, err
 	}

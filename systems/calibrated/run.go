@@ -194,7 +194,7 @@ func (p *program) noteUsual(machine string) {
 	}
 	keys := slices.SortedFunc(maps.Keys(rows), func(a, b key) int { return cmp.Or(cmp.Compare(a.e, b.e), cmp.Compare(a.op, b.op)) })
 	for _, k := range keys {
-		p.m.Note("default-cost", fmt.Sprintf("opcode %s has no cost of its own on the %s of %s; what operations usually take there is used",
+		p.m.Note(components.NoteDefaultCost, fmt.Sprintf("opcode %s has no cost of its own on the %s of %s; what operations usually take there is used",
 			p.m.OpcodeName(k.op), k.e, machine), rows[k])
 	}
 }
@@ -228,7 +228,7 @@ func (p *program) notes(spreads []Spread, freed []int) {
 		}
 	}
 	if s.Phases > 1 && s.High > s.Low {
-		p.m.Note("clock-phase", fmt.Sprintf("the PE clock's windows start at a moment that a program does not determine: %.2f to %.2f µs, the central %.2f used",
+		p.m.Note(components.NoteClockPhase, fmt.Sprintf("the PE clock's windows start at a moment that a program does not determine: %.2f to %.2f µs, the central %.2f used",
 			s.Low/1e3, s.High/1e3, s.Used/1e3), 1)
 	}
 	n := 0

@@ -105,7 +105,7 @@ func noteDefaults(w *components.World, p *plan) {
 	m := w.Module
 	for _, op := range slices.Sorted(maps.Keys(p.defaults)) {
 		name := m.OpcodeName(op)
-		m.Note("default-cost", fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), p.defaults[op])
+		m.Note(components.NoteDefaultCost, fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), p.defaults[op])
 	}
 }
 

@@ -53,9 +53,9 @@ func (r *reference) estimates(issue, latency []uint32) {
 		issue[i] = e.ns - uint32(r.window(uint64(e.ns), in.Lane.At(i), in.Flags.At(i)))
 	}
 	if used > 0 {
-		m.Note("inline-asm", "InlineASMBytes: latency_estimate is taken as the latency in ns (ours)", used)
+		m.Note(components.NoteInlineAsm, "InlineASMBytes: latency_estimate is taken as the latency in ns (ours)", used)
 	}
 	if bad > 0 {
-		m.Note("inline-asm", fmt.Sprintf("InlineASMBytes: a latency_estimate that is no number from 0 to %d is not used", uint32(math.MaxUint32)), bad)
+		m.Note(components.NoteInlineAsm, fmt.Sprintf("InlineASMBytes: a latency_estimate that is no number from 0 to %d is not used", uint32(math.MaxUint32)), bad)
 	}
 }

@@ -30,17 +30,53 @@ func Run(ctx context.Context, w *components.World) error { return RunRules(ctx, 
 
 // RunRules is Run with rules of the caller's.
 func RunRules(ctx context.Context, w *components.World, rules Rules) error {
-	return run(ctx, w, rules, hasFast())
+	return run(ctx, w, rules, nil, hasFast())
+}
+
+// Again is RunRules for a copy of the placed world from: a top-level block, of
+// rows first to end, for which touched is false keeps the events that it has in
+// from. Its costs, dependencies and rules must be the same in both.
+func Again(ctx context.Context, w *components.World, rules Rules, from *components.World, touched func(first, end int) bool) error {
+	return run(ctx, w, rules, &earlier{from, touched}, hasFast())
+}
+
+// earlier is a placement of which a part is kept.
+type earlier struct {
+	w       *components.World
+	touched func(first, end int) bool
+}
+
+// keeps takes over the events and the results of top-level block b of w, with
+// the loops in it, and reports whether it did.
+func (e *earlier) keeps(w *components.World, b int) bool {
+	if e == nil {
+		return false
+	}
+	t := &w.Module.Blocks
+	first, end := int(t.First.At(b)), int(t.End.At(b))
+	if e.touched(first, end) || e.w.Events.Dur.Len() != w.Events.Dur.Len() {
+		return false
+	}
+	copy(w.Events.Arrive.View(first, end), e.w.Events.Arrive.View(first, end))
+	if w.Events.Dur.Len() > 0 {
+		copy(w.Events.Dur.View(first, end), e.w.Events.Dur.View(first, end))
+	}
+	w.Blocks[b] = e.w.Blocks[b]
+	for n := b + 1; n < t.Len() && t.Parent.At(n) != 0; n++ {
+		w.Blocks[n] = e.w.Blocks[n]
+	}
+	return true
 }
 
 // RunPlain is RunRules without assembly: what runs on processors that have
 // none, for comparison.
 func RunPlain(ctx context.Context, w *components.World, rules Rules) error {
-	return run(ctx, w, rules, false)
+	return run(ctx, w, rules, nil, false)
 }
 
-// run is RunRules; assembly tells whether it may be used.
-func run(ctx context.Context, w *components.World, rules Rules, assembly bool) error {
+// run is RunRules; assembly tells whether it may be used, kept what of an
+// earlier placement stays.
+func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, assembly bool) error {
 	m := w.Module
 	// fast is what the plain path works in, used again for the next block.
 	var fast *sync.Pool
@@ -73,6 +109,9 @@ func run(ctx context.Context, w *components.World, rules Rules, assembly bool) e
 	}
 	blocks := m.TopBlocks()
 	place := func(ctx context.Context, b int) error {
+		if kept.keeps(w, b) {
+			return nil
+		}
 		if err := newKernel(w, rules, arrive, fast).block(ctx, b); err != nil || w.Config.Loops != components.Trips || !components.Repeats(m, b) {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 func placed(t *testing.T, m *components.Module, rules Rules, fast bool) *components.World {
 	t.Helper()
 	w := &components.World{Module: m, Config: components.Config{Model: cost.Reference, Jobs: 1}, Events: components.NewEvents()}
-	if err := run(context.Background(), w, rules, fast); err != nil {
+	if err := run(context.Background(), w, rules, nil, fast); err != nil {
 		t.Fatal(err)
 	}
 	return w

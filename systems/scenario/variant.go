@@ -24,7 +24,7 @@ type Engine struct {
 func Fork(w *components.World) *components.World {
 	c := *w
 	m := *w.Module
-	m.Notes = slices.Clip(m.Notes)
+	m.Notes = slices.Clone(m.Notes) // Note counts in place
 	c.Module = &m
 	c.Events = components.NewEvents()
 	c.Blocks, c.Transfers = nil, nil

@@ -670,13 +670,18 @@ func (p *plan) drop(s Setting) error {
 	if len(classes) == 0 {
 		return nil
 	}
-	p.edges = append(p.edges, func(_ context.Context, p *plan) error {
+	p.edges = append(p.edges, without(classes...))
+	return p.needsEdges("drop")
+}
+
+// without leaves out the dependencies of some classes.
+func without(classes ...uint8) func(context.Context, *plan) error {
+	return func(_ context.Context, p *plan) error {
 		scenario.Without(p.w, func(_ uint32, _ int, word uint32) bool {
 			return slices.Contains(classes, uint8(word>>ecs.ClassShift))
 		})
 		return nil
-	})
-	return p.needsEdges("drop")
+	}
 }
 
 func constraintNames() string {

@@ -50,9 +50,9 @@ type Result struct {
 func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
 	r := &Result{Points: make([]Point, len(points))}
 	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.LatencyB()}
-	rules := place.RulesFor(w)
-	pool, takers := scenario.NewPool(w), attribute.NewTakers(w.Module, rules)
-	bound, err := attribute.Bound(ctx, w, rules, components.RunA, takers)
+	base := NewBase(w, engine)
+	base.takers = attribute.NewTakers(w.Module, base.rules)
+	bound, err := attribute.Bound(ctx, w, base.rules, components.RunA, base.takers)
 	if err != nil {
 		return nil, err
 	}
@@ -63,17 +63,15 @@ func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, poi
 	worth := sync.OnceValues(func() (map[antidep.Buffer]int, error) { return worthOf(ctx, w, engine) })
 	for k, settings := range points {
 		g.Go(func() error {
-			p, err := one(ctx, w, engine, settings, how{bound: true, pool: pool, takers: takers})
+			p, err := base.one(ctx, settings, how{bound: true})
 			if err == nil && p.TooMuch {
 				var f Point
-				f, err = one(ctx, w, engine, settings, how{bound: true, pool: pool, takers: takers, fit: worth})
-				f.Change = change(r.Base.NS, f.NS)
+				f, err = base.one(ctx, settings, how{bound: true, fit: worth})
 				p.Fitting = &f
 			}
 			if err != nil {
 				return err
 			}
-			p.Change = change(r.Base.NS, p.NS)
 			r.Points[k] = p
 			if n := done.Add(1); progress != nil {
 				progress(n, int64(len(points)))
@@ -95,22 +93,20 @@ func change(a, b uint64) float64 {
 // how says how to predict a point.
 type how struct {
 	bound bool // tell what bounds it
-	pool  *scenario.Pool
-	// takers are those of the base, which a change of costs leaves as they are.
-	takers *attribute.Takers
 	// fit limits buffers=N to what fits; it returns the order in which buffers
 	// get copies.
 	fit func() (map[antidep.Buffer]int, error)
+	// use, where not nil, is called with the changed world.
+	use func(*components.World, Point) error
 }
 
 // one predicts one point.
-func one(ctx context.Context, base *components.World, engine scenario.Engine, settings []Setting, h how) (Point, error) {
-	bound := h.bound
-	p := &plan{base: base, w: h.pool.Get(), fit: h.fit}
-	defer h.pool.Put(p.w)
+func (b *Base) one(ctx context.Context, settings []Setting, h how) (Point, error) {
+	p := &plan{base: b.w, w: b.pool.Get(), fit: h.fit}
+	defer b.pool.Put(p.w)
 	p.w.Config.Jobs = 1
-	p.w.Config.Why = bound
-	p.w.Machine = clone(base.Machine)
+	p.w.Config.Why = h.bound
+	p.w.Machine = clone(b.w.Machine)
 	out := Point{Settings: []string{}}
 	for _, s := range settings {
 		if err := p.apply(s); err != nil {
@@ -118,11 +114,14 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 		}
 		out.Settings = append(out.Settings, s.Name+"="+s.Text)
 	}
-	h.pool.OwnCosts(p.w, false)
-	if err := engine.Cost(ctx, p.w); err != nil {
+	if err := b.cost(ctx, p, settings); err != nil {
 		return Point{}, err
 	}
-	p.rescale()
+	if p.runB && h.use != nil {
+		// Both runs of the changed world are those without anti-dependencies.
+		p.runB = false
+		p.edges = append(p.edges, without(components.ClassAnti))
+	}
 	for _, f := range p.edges {
 		if err := f(ctx, p); err != nil {
 			if ctx.Err() != nil {
@@ -132,16 +131,10 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 		}
 	}
 	rules := place.RulesFor(p.w)
-	var err error
 	for _, f := range p.rules {
 		f(&rules)
 	}
-	if len(p.rules) > 0 {
-		err = place.RunRules(ctx, p.w, rules)
-	} else {
-		err = engine.Place(ctx, p.w)
-	}
-	if err != nil {
+	if err := b.place(ctx, p, rules); err != nil {
 		return Point{}, err
 	}
 	run := components.RunA
@@ -150,12 +143,16 @@ func one(ctx context.Context, base *components.World, engine scenario.Engine, se
 	}
 	out.NS, out.NoAntiNS, out.Notes = p.w.Latency(run), p.w.LatencyB(), p.notes
 	out.Memory, out.TooMuch = p.needs, p.tooMuch
-	if bound {
-		class, err := attribute.Bound(ctx, p.w, rules, run, h.takers)
+	out.Change = change(b.w.Latency(components.RunA), out.NS)
+	if h.bound {
+		class, err := attribute.Bound(ctx, p.w, rules, run, b.takers)
 		if err != nil {
 			return out, err
 		}
 		out.Bound = class.String()
+	}
+	if h.use != nil {
+		return out, h.use(p.w, out)
 	}
 	return out, nil
 }
@@ -221,7 +218,7 @@ func Elasticities(ctx context.Context, w *components.World, engine scenario.Engi
 	var done atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, w.Config.Jobs))
-	base, pool := w.Latency(components.RunA), scenario.NewPool(w)
+	ns, base := w.Latency(components.RunA), NewBase(w, engine)
 	for k, name := range names {
 		g.Go(func() error {
 			e := Elasticity{Name: name}
@@ -229,14 +226,14 @@ func Elasticities(ctx context.Context, w *components.World, engine scenario.Engi
 				f  float64
 				to *uint64
 			}{{1 - nudge, &e.Low}, {1 + nudge, &e.High}} {
-				p, err := one(ctx, w, engine, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, how{pool: pool})
+				p, err := base.one(ctx, []Setting{{Name: name, Text: trim(x.f) + "x", Factor: true, Number: true, Value: x.f}}, how{})
 				if err != nil {
 					return err
 				}
 				*x.to = p.NS
 			}
-			if base > 0 {
-				e.Value = (float64(e.High) - float64(e.Low)) / (2 * nudge) / float64(base)
+			if ns > 0 {
+				e.Value = (float64(e.High) - float64(e.Low)) / (2 * nudge) / float64(ns)
 			}
 			list[k] = e
 			if n := done.Add(1); progress != nil {
@@ -248,7 +245,7 @@ func Elasticities(ctx context.Context, w *components.World, engine scenario.Engi
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(e Elasticity) bool { return e.Low == base && e.High == base })
+	list = slices.DeleteFunc(list, func(e Elasticity) bool { return e.Low == ns && e.High == ns })
 	slices.SortStableFunc(list, func(a, b Elasticity) int { return cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)) })
 	return list, nil
 }

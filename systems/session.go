@@ -1,0 +1,96 @@
+package systems
+
+import (
+	"context"
+	"slices"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/summary"
+	"perfsim/systems/whatif"
+)
+
+// Session holds a predicted module of which changes are asked. What the
+// changes share is done once: reading, lowering, rebuilding of dependencies,
+// and the prediction as it is. A change is given costs again only where it
+// changes the machine, and only the blocks that it touches are placed again.
+// Several goroutines may ask at the same time.
+type Session struct {
+	res  *Result
+	base *whatif.Base
+}
+
+// Hold predicts a request and keeps the module. Where r.Loaded is set and
+// prepared, several sessions may share it.
+func Hold(ctx context.Context, r Request) (*Session, error) {
+	res, err := Simulate(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{res, whatif.NewBase(&res.World.World, engine())}, nil
+}
+
+// Result returns the prediction as it is.
+func (s *Session) Result() *Result { return s.res }
+
+// Change predicts the module with settings applied and calls use with the
+// prediction, which is valid during the call: the next change takes its
+// memory. The point lacks what bounds it. Without settings the prediction is
+// that of Result.
+func (s *Session) Change(ctx context.Context, settings []whatif.Setting, use func(*Result, whatif.Point) error) error {
+	if len(settings) == 0 {
+		w := &s.res.World.World
+		return use(s.res, whatif.Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.LatencyB()})
+	}
+	return s.base.Predict(ctx, settings, func(changed *components.World, p whatif.Point) error {
+		r := &Result{World: newWorld(changed.Module), Input: s.res.Input, Lowering: s.res.Lowering}
+		w := r.World
+		w.World, w.Rebuilt = *changed, s.res.World.Rebuilt
+		if err := beyond(w); err != nil {
+			return err
+		}
+		w.Summary, w.placed = summary.Make(&w.World), true
+		remarks(w)
+		w.estimate(atEnd())
+		return use(r, p)
+	})
+}
+
+// atEnd is the pass whose estimates a changed prediction stands for.
+func atEnd() Pass {
+	list := pipeline()
+	return list[slices.IndexFunc(list, func(p Pass) bool { return p.Name == "perf_sim_at_end" })]
+}
+
+// ownCosts returns a copy of a module that a prediction may write to: its notes
+// and its costs are its own.
+func ownCosts(m *components.Module) *components.Module {
+	c := *m
+	c.Notes = slices.Clone(m.Notes)
+	c.Instr.Issue = ecs.NewColumn[uint32](m.Instr.Issue.Name())
+	c.Instr.Latency = ecs.NewColumn[uint32](m.Instr.Latency.Name())
+	return &c
+}
+
+// Prepare rebuilds the dependencies that the loaded module lacks, or all where
+// the settings say so. Simulate then leaves the module as it is, and may be
+// called several times, with other machines and models too, at the same time.
+func (l *Loaded) Prepare(ctx context.Context, jobs int) error {
+	if l.settings.RebuildDeps {
+		if err := l.canRebuild(); err != nil {
+			return err
+		}
+	}
+	w := newWorld(l.Module)
+	w.RebuildDeps = l.settings.RebuildDeps
+	w.Config = components.Config{Jobs: max(jobs, 1)}
+	order, err := order(Options{Only: predicting.Only[:2]})
+	if err != nil {
+		return err
+	}
+	if _, err = order.Run(ctx, w, nil); err != nil {
+		return err
+	}
+	l.rebuilt, l.prepared = w.Rebuilt, true
+	return nil
+}
