@@ -75,10 +75,14 @@ type Instructions struct {
 	Name   ecs.Column[ecs.Symbol] // optional; symbol 0 is the implicit name "I-<row>"
 	Source ecs.Column[ecs.Symbol] // optional; "file:line" of the kernel source
 	HLO    ecs.Column[ecs.Symbol] // optional; name of the HLO instruction it came from
-	Func   ecs.Column[ecs.Symbol] // optional; activation function, ALU operation, reduction
-	Text   ecs.Column[ecs.Symbol] // optional; operand text as the input had it
-	Ref    ecs.Column[uint64]     // optional; the input's own 64-bit id
-	PC     ecs.Column[uint32]     // optional; program counter on its engine
+	// Scope is the path of the operator in the user's program, outermost part
+	// first, parts separated by "/": op_name of HLO, the annotations, modules and
+	// operators around a call of PyTorch. Optional; see Module.ScopeOf.
+	Scope ecs.Column[ecs.Symbol]
+	Func  ecs.Column[ecs.Symbol] // optional; activation function, ALU operation, reduction
+	Text  ecs.Column[ecs.Symbol] // optional; operand text as the input had it
+	Ref   ecs.Column[uint64]     // optional; the input's own 64-bit id
+	PC    ecs.Column[uint32]     // optional; program counter on its engine
 	// CompilerPC is the program counter in the compiler's own code plus one;
 	// 0 for an instruction that the runtime put before or after it. Optional.
 	CompilerPC ecs.Column[uint32]
@@ -112,7 +116,7 @@ func newInstructions() Instructions {
 		DType: ecs.NewColumn[DType]("instr.dtype"), OutElems: ecs.NewColumn[uint32]("instr.out_elems"),
 		Banks: ecs.NewColumn[uint16]("instr.banks"),
 		Name:  ecs.NewColumn[ecs.Symbol]("instr.name"), Source: ecs.NewColumn[ecs.Symbol]("instr.source"),
-		HLO: ecs.NewColumn[ecs.Symbol]("instr.hlo"), Func: ecs.NewColumn[ecs.Symbol]("instr.func"),
+		HLO: ecs.NewColumn[ecs.Symbol]("instr.hlo"), Scope: ecs.NewColumn[ecs.Symbol]("instr.scope"), Func: ecs.NewColumn[ecs.Symbol]("instr.func"),
 		Text: ecs.NewColumn[ecs.Symbol]("instr.text"), Ref: ecs.NewColumn[uint64]("instr.ref"),
 		PC: ecs.NewColumn[uint32]("instr.pc"), CompilerPC: ecs.NewColumn[uint32]("instr.compiler_pc"), Queue: ecs.NewColumn[uint16]("instr.queue"),
 		DMABytes: ecs.NewColumn[uint64]("instr.dma_bytes"), DMARow: ecs.NewColumn[uint32]("instr.dma_row"),
@@ -132,7 +136,7 @@ func (t *Instructions) required() []ecs.AnyColumn {
 
 // optional lists the columns that may be absent.
 func (t *Instructions) optional() []ecs.AnyColumn {
-	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Func, &t.Text, &t.Ref, &t.PC, &t.CompilerPC, &t.Queue,
+	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Scope, &t.Func, &t.Text, &t.Ref, &t.PC, &t.CompilerPC, &t.Queue,
 		&t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur, &t.MeasuredWait}
 }
 

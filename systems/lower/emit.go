@@ -47,10 +47,12 @@ type emitter struct {
 	room  uint32  // rows there is room for, see grow
 	share float64 // of the graph that is lowered, about
 	ops   []components.AccessPattern
-	hlo   ecs.Symbol
+	hlo   ecs.Symbol // what the next instructions come from: operator, source line, path
 	src   ecs.Symbol
+	scope ecs.Symbol
 	err   error
 	loops int
+	named map[ecs.Symbol]int // loops by operator
 	texts map[string]ecs.Symbol
 
 	pend   []pending
@@ -113,6 +115,7 @@ func (e *emitter) add(in ins) uint32 {
 	t.Banks.Append(in.banks)
 	t.Source.Append(e.src)
 	t.HLO.Append(e.hlo)
+	t.Scope.Append(e.scope)
 	t.Func.Append(in.fn)
 	t.DMABytes.Append(uint64(in.bytes))
 	t.DMARow.Append(uint32(min(in.rowLen, 1<<32-1)))
@@ -165,6 +168,7 @@ func (e *emitter) grow() {
 	t.Banks.Reserve(n)
 	t.Source.Reserve(n)
 	t.HLO.Reserve(n)
+	t.Scope.Reserve(n)
 	t.Func.Reserve(n)
 	t.DMABytes.Reserve(n)
 	t.DMARow.Reserve(n)
@@ -295,11 +299,24 @@ func (e *emitter) openLoop(trips int64) {
 	e.loops++
 	row := e.add(ins{op: components.OpcodeLoop, eng: components.All, lane: components.LaneUnassigned, flags: components.FlagLoop, dtype: components.Float32})
 	parent := &e.open[len(e.open)-1]
-	name := e.sym("loop." + itoa(e.loops))
+	name := e.loopName()
 	b := e.m.Blocks.Add(name, e.m.Blocks.Function.At(parent.block), row+1, components.InstrID(row+1), uint64(trips))
 	e.open = append(e.open, openBlock{block: b, first: row + 1, trips: trips})
 	e.mult = components.MulSize(e.mult, trips)
 	e.settled()
+}
+
+// loopName names a loop by the operator that it is a part of; its second and
+// further loops get #2, #3 and so on.
+func (e *emitter) loopName() ecs.Symbol {
+	if e.named == nil {
+		e.named = map[ecs.Symbol]int{}
+	}
+	e.named[e.hlo]++
+	if n := e.named[e.hlo]; n > 1 {
+		return e.sym(e.m.Symbols.String(e.hlo) + "#" + itoa(n))
+	}
+	return e.hlo
 }
 
 func (e *emitter) closeLoop() {
@@ -320,14 +337,14 @@ func (e *emitter) closeLoop() {
 // few tiles so that the in-order DMA lane does not wait for a result while the
 // next tiles could be loaded.
 type pending struct {
-	emit     func()
-	hlo, src ecs.Symbol
-	number   int
+	emit            func()
+	hlo, src, scope ecs.Symbol
+	number          int
 }
 
 // later emits a store when more than depth are held back.
 func (e *emitter) later(depth int, emit func()) {
-	e.pend = append(e.pend, pending{emit, e.hlo, e.src, e.pushed})
+	e.pend = append(e.pend, pending{emit, e.hlo, e.src, e.scope, e.pushed})
 	e.pushed++
 	for len(e.pend) > depth {
 		e.pop()
@@ -337,10 +354,10 @@ func (e *emitter) later(depth int, emit func()) {
 func (e *emitter) pop() {
 	p := e.pend[0]
 	e.pend = e.pend[1:]
-	hlo, src := e.hlo, e.src
-	e.hlo, e.src = p.hlo, p.src
+	hlo, src, scope := e.hlo, e.src, e.scope
+	e.hlo, e.src, e.scope = p.hlo, p.src, p.scope
 	p.emit()
-	e.hlo, e.src = hlo, src
+	e.hlo, e.src, e.scope = hlo, src, scope
 }
 
 // drain emits all stores that are held back.

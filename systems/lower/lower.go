@@ -43,7 +43,8 @@ type lowerer struct {
 	queues    map[string]uint16
 	turnQueue int
 	streams   []uint16
-	streamOf  map[string]uint16 // by the devices that take part
+	streamOf  map[string]uint16               // by the devices that take part
+	scopes    map[components.StrID]ecs.Symbol // by op_name
 	done      int64
 	before    int64 // operators of the functions that are lowered
 	total     int64
@@ -63,7 +64,7 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	if err != nil {
 		return nil, err
 	}
-	l := &lowerer{ctx: ctx, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
+	l := &lowerer{ctx: ctx, scopes: map[components.StrID]ecs.Symbol{}, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
 		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}, streamOf: map[string]uint16{}}
 	if err := l.checkTrips(); err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (l *lowerer) function(c components.CompID) error {
 		return err
 	}
 	if int(l.e.open[0].first) == m.Instr.Len() { // a block has at least one row
-		l.e.hlo, l.e.src = l.e.sym(g.OpText(g.Comps.Root[c])), 0
+		l.e.hlo, l.e.src, l.e.scope = l.e.sym(g.OpText(g.Comps.Root[c])), 0, 0
 		l.e.add(ins{op: components.OpcodeNoOp, eng: components.SP, lane: components.LaneSP, dtype: components.Float32})
 	}
 	l.e.finish()

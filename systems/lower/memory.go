@@ -372,14 +372,35 @@ func shared(r *region) *region {
 	return r
 }
 
-// name sets what the next instructions are called after.
+// name sets the operator, source line and scope of the next instructions. A
+// fusion without a scope or line of its own has those of its root.
 func (f *fn) name(op components.OpID) {
 	e, g := &f.l.e, f.l.g
 	e.hlo = e.sym(g.OpText(op))
-	e.src = 0
-	if file, line := g.Source(op); file != "" {
-		e.src = f.l.source(file, line)
+	e.src, e.scope = 0, 0
+	inner := op
+	if c := g.Called(op, components.RoleCalls); c != components.NoComp && g.Comps.Root[c] != components.NoOp {
+		inner = g.Comps.Root[c]
 	}
+	for _, x := range [...]components.OpID{op, inner} {
+		if file, line := g.Source(x); e.src == 0 && file != "" {
+			e.src = f.l.source(file, line)
+		}
+		if path := g.Ops.OpName[x]; e.scope == 0 && path != 0 {
+			e.scope = f.l.scope(path)
+		}
+	}
+}
+
+// scope returns the path of an op_name without the attributes that JAX writes
+// in brackets behind a part.
+func (l *lowerer) scope(path components.StrID) ecs.Symbol {
+	s, ok := l.scopes[path]
+	if !ok {
+		s = l.e.sym(components.CleanScope(l.g.Text(path)))
+		l.scopes[path] = s
+	}
+	return s
 }
 
 func (l *lowerer) source(file string, line int) ecs.Symbol {

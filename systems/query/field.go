@@ -63,6 +63,9 @@ func fields() []field {
 			text: func(q *engine, i uint32) []byte {
 				return q.m.Symbols.Bytes(attribute.Where(q.m, components.InstrID(i)))
 			}},
+		{name: "scope", doc: "path of the operator in the program, else its source line, else its name", text: func(q *engine, i uint32) []byte {
+			return q.m.Symbols.Bytes(q.m.ScopeOf(components.InstrID(i)))
+		}},
 		{name: "hlo", doc: "name of the HLO instruction", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.HLO })},
 		{name: "func", doc: "activation function or ALU operation", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.Func })},
 		{name: "operands", doc: "operand text as the input had it", text: symbol(func(t *components.Instructions) *ecs.Column[ecs.Symbol] { return &t.Text })},

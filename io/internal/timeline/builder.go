@@ -14,6 +14,7 @@ type Row struct {
 	Start, End uint64     // ns from any origin; of listed rows only the difference counts
 	Name       ecs.Symbol // 0 for none
 	Op         ecs.Symbol // the operator or block it belongs to: column HLO
+	Scope      ecs.Symbol // the operators and annotations around it: column Scope
 	Ref        uint64     // the input's own id
 	Bytes      uint64     // moved or communicated
 	Guess      uint64     // of listed rows: the duration by which to order, where not 0
@@ -118,15 +119,16 @@ type emitter struct {
 	last  []uint32 // per row: its last instruction
 	split int
 	err   error
-	// Whether any row has an operation, or moves bytes: a column that would be
-	// zero everywhere is absent.
-	ops, bytes bool
+	// Whether any row has an operation, a scope, or moves bytes: a column that
+	// would be zero everywhere is absent.
+	ops, scopes, bytes bool
 }
 
 func newEmitter(b *Builder) *emitter {
 	e := &emitter{b: b, last: make([]uint32, len(b.Rows))}
 	for i := range b.Rows {
 		e.ops = e.ops || b.Rows[i].Op != 0
+		e.scopes = e.scopes || b.Rows[i].Scope != 0
 		e.bytes = e.bytes || b.Rows[i].Bytes != 0
 	}
 	return e
@@ -144,6 +146,9 @@ func (e *emitter) reserve(n int) {
 	in.MeasuredDur.Reserve(n)
 	if e.ops {
 		in.HLO.Reserve(n)
+	}
+	if e.scopes {
+		in.Scope.Reserve(n)
 	}
 	if e.bytes {
 		in.DMABytes.Reserve(n)
@@ -178,6 +183,9 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 		in.Name.Append(r.Name)
 		if e.ops {
 			in.HLO.Append(r.Op)
+		}
+		if e.scopes {
+			in.Scope.Append(r.Scope)
 		}
 		in.Ref.Append(r.Ref)
 		if e.bytes {

@@ -38,10 +38,11 @@ type node struct {
 	kind       nodeType
 	lane       string
 	opcode     string
-	op         string // what goes to the column HLO
-	dur        uint64 // ns, 0 for none given
-	bytes      uint64 // communicated
-	noWork     bool   // takes no time of its own
+	op         string     // what goes to the column HLO
+	dur        uint64     // ns, 0 for none given
+	bytes      uint64     // communicated
+	scope      ecs.Symbol // the operators it was called by, and itself
+	noWork     bool       // takes no time of its own
 	data, ctrl span
 	anti, out  span
 }
@@ -111,6 +112,7 @@ func (g *graph) module() (*components.Module, error) {
 		if n.op != "" {
 			x.Op = b.M.Symbols.InternString(n.op)
 		}
+		x.Scope = n.scope
 		if n.kind >= typeSend {
 			x.Flags |= components.FlagCollective
 		}

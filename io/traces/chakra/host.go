@@ -90,6 +90,7 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 	if err != nil {
 		return err
 	}
+	g.scopes(hosts)
 	g.tensorDependencies(hosts, tensors)
 	g.b.M.Note("host-trace", "a host execution trace has no durations: it takes a profile of the same run to tell how long operators last", 1)
 	return nil

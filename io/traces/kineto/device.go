@@ -32,7 +32,8 @@ type call struct {
 	blocking   bool
 	sync       *event // CUPTI's record of what it waits for, nil for none
 	named      ecs.Symbol
-	outer      int64 // start of the outermost slice open at its start
+	scope      ecs.Symbol // annotations, modules and operators around it
+	outer      int64      // start of the outermost slice open at its start
 	open       bool
 }
 
@@ -139,6 +140,7 @@ func (d *deviceTrace) streams() error {
 		name := t.b.M.Symbols.String(x.ev.name)
 		r := d.row(x.ev.name, opcodeOf(x.ev, name), lanes[at].lane, x.start, x.end)
 		r.Engine, r.Ref, r.Bytes, r.Op = engineOf(x.ev, name), x.ev.corr, x.ev.bytes, x.ev.op
+		r.Scope = x.ev.scope
 		if x.ev.collective {
 			r.Flags |= components.FlagCollective
 		}

@@ -52,6 +52,7 @@ type event struct {
 	bytes      uint64
 	name       ecs.Symbol
 	op         ecs.Symbol // the operator it belongs to, where the input says
+	scope      ecs.Symbol // its path in the program, where the input says
 	thread     uint32
 	stream     int32
 	waitStream int32

@@ -50,7 +50,7 @@ func (d *deviceTrace) hosts() error {
 		}
 		if from := max(before, c.outer); c.open && from < c.start {
 			r := d.row(c.named, opHost, lane, from, c.start)
-			r.Op = c.named
+			r.Op, r.Scope = c.named, c.scope
 			t.b.Add(r)
 		}
 		d.pieces(c, lane)
@@ -65,7 +65,7 @@ func (d *deviceTrace) pieces(c *call, lane uint16) {
 	opcode := t.b.M.Symbols.String(c.ev.name)
 	add := func(start, end int64) int {
 		r := d.row(c.ev.name, opcode, lane, start, end)
-		r.Op, r.Ref = c.named, c.ev.corr
+		r.Op, r.Scope, r.Ref = c.named, c.scope, c.ev.corr
 		return t.b.Add(r)
 	}
 	from := c.start
@@ -76,6 +76,9 @@ func (d *deviceTrace) pieces(c *call, lane uint16) {
 			cut = min(cut, d.devs[x].start)
 			if t.b.Rows[x].Op == 0 {
 				t.b.Rows[x].Op = c.named
+			}
+			if t.b.Rows[x].Scope == 0 {
+				t.b.Rows[x].Scope = c.scope
 			}
 		}
 		cut = max(cut, c.start)
@@ -126,7 +129,8 @@ func (d *deviceTrace) awaited(c *call) int32 {
 }
 
 // nameCalls finds for every call the innermost operator around it, or the
-// innermost slice where there is no operator, and the start of the outermost.
+// innermost slice where there is no operator, the start of the outermost, and
+// the scope: annotations, modules and operators around the call.
 func (d *deviceTrace) nameCalls() {
 	t := d.trace
 	var around []*event
@@ -136,6 +140,7 @@ func (d *deviceTrace) nameCalls() {
 		}
 	}
 	sortSlices(around)
+	scopes := newScopes(t)
 	var stack []*event
 	n := 0
 	for i := range d.list {
@@ -151,6 +156,7 @@ func (d *deviceTrace) nameCalls() {
 			stack = append(stack, around[n])
 		}
 		stack = popEnded(stack, c.start)
+		c.scope = scopes.at(c.ev.thread, c.start)
 		if len(stack) == 0 {
 			continue
 		}

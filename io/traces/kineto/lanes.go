@@ -152,7 +152,7 @@ func (p *plainTrace) selfTimes(list []event) (out []slice, nested int) {
 	var stack []open
 	take := func(o *open, to int64) {
 		if to > o.at || o.e.start == o.e.end {
-			out = append(out, slice{start: o.at, end: max(to, o.at), name: o.e.name, op: o.e.op, more: o.at > o.e.start})
+			out = append(out, slice{start: o.at, end: max(to, o.at), name: o.e.name, op: o.e.op, scope: o.e.scope, more: o.at > o.e.start})
 			o.at = to
 		}
 	}

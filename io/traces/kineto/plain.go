@@ -14,6 +14,7 @@ import (
 type slice struct {
 	start, end int64
 	name, op   ecs.Symbol
+	scope      ecs.Symbol
 	more       bool // it goes on after slices inside it
 	cuts       []int64
 	first      int // row of its first piece
@@ -118,7 +119,7 @@ func (p *plainTrace) outermost() {
 			start = l[n-1].end
 			overlapping++
 		}
-		p.threads[e.thread] = append(l, slice{start: start, end: e.end, name: e.name, op: e.op})
+		p.threads[e.thread] = append(l, slice{start: start, end: e.end, name: e.name, op: e.op, scope: e.scope})
 	}
 	p.note("nested-slice", "slices inside others of their thread: part of the outermost one", nested)
 	p.note("self-time", "operators inside others of their lane: each has its own time, the one around it the rest", self)
@@ -236,7 +237,7 @@ func (p *plainTrace) rows() error {
 				flags = components.FlagContinued
 			}
 			for _, c := range append(s.cuts, s.end) {
-				b.Add(timeline.Row{Start: uint64(from - origin), End: uint64(c - origin), Name: s.name, Op: s.op, Opcode: op, Lane: lane, Flags: flags})
+				b.Add(timeline.Row{Start: uint64(from - origin), End: uint64(c - origin), Name: s.name, Op: s.op, Scope: s.scope, Opcode: op, Lane: lane, Flags: flags})
 				from, flags = c, components.FlagContinued
 			}
 			s.pieces = len(b.Rows) - s.first

@@ -27,6 +27,7 @@ type Slice struct {
 	Start, Dur  int64 // ns
 	Name        string
 	Op          string // the operator it belongs to, "" for none
+	Scope       string // its path in the program, "" for none
 	Correlation uint64 // joins a call and the work that it launched, 0 for none
 	Kind        SliceKind
 }
@@ -55,6 +56,9 @@ func FromSlices(name, format string, threads []Thread, list []Slice) (*component
 		e := event{start: s.Start, end: s.Start + s.Dur, corr: s.Correlation, name: sym.InternString(s.Name), thread: uint32(s.Thread), stream: -1, waitStream: -1}
 		if s.Op != "" {
 			e.op = sym.InternString(s.Op)
+		}
+		if s.Scope != "" {
+			e.scope = sym.InternString(s.Scope)
 		}
 		switch s.Kind {
 		case DeviceSlice:

@@ -139,7 +139,7 @@ func (s *space) broken(rest []byte) error {
 }
 
 // kind is the metadata of the events of one name.
-type kind struct{ name, op string }
+type kind struct{ name, op, scope string }
 
 // plane takes a plane: first its tables of names, then its lines.
 func (s *space) plane(b []byte) error {
@@ -187,8 +187,11 @@ func (s *space) plane(b []byte) error {
 				case 4:
 					k.name = text(v)
 				case 5:
-					if stat, value, _ := s.stat(v, stats); stat == "hlo_op" {
+					switch stat, value, _ := s.stat(v, stats); stat {
+					case "hlo_op":
 						k.op = value
+					case "tf_op":
+						k.scope = scope(value)
 					}
 				}
 				return nil
@@ -289,7 +292,7 @@ func (s *space) line(b []byte, process, plane string, stats map[uint64]string, k
 			switch num {
 			case 1:
 				k := kinds[n]
-				x.Name, x.Op = k.name, k.op
+				x.Name, x.Op, x.Scope = k.name, k.op, k.scope
 			case 2:
 				offset = n
 			case 3:
@@ -298,6 +301,8 @@ func (s *space) line(b []byte, process, plane string, stats map[uint64]string, k
 				switch stat, value, number := s.stat(v, stats); stat {
 				case "hlo_op":
 					x.Op = value
+				case "tf_op":
+					x.Scope = scope(value)
 				case "correlation_id":
 					x.Correlation = number
 				}
@@ -318,6 +323,15 @@ func (s *space) line(b []byte, process, plane string, stats map[uint64]string, k
 		s.slices = append(s.slices, x)
 	}
 	return nil
+}
+
+// scope returns the path of a tf_op, "path:type".
+func scope(op string) string {
+	path, _, _ := strings.Cut(op, ":")
+	if path == "XlaModule" { // of a whole module
+		return ""
+	}
+	return components.CleanScope(path)
 }
 
 // text makes valid UTF-8 of a string of the file.
