@@ -119,5 +119,6 @@ func (r *Result) Elasticities(ctx context.Context, progress func(done, total int
 
 // Side returns run A as a side of a comparison.
 func (r *Result) Side(name string) *compare.Side {
-	return compare.Predicted(&r.World.World, name, components.RunA)
+	w := &r.World.World
+	return compare.Predicted(w, name, components.RunA, r.World.Summary.Busy(w.Module.Lanes.Len()))
 }

@@ -115,7 +115,7 @@ func TestCompare(t *testing.T) {
 		{"I9", "NOTIFY", act, 650, 10, 7, 0, nil, 0},
 	}))
 	r := Compare(a, b, Options{Worst: 2})
-	if r.By != MatchID || r.Matched != 5 || r.OnlyA != 1 || r.OnlyB != 1 || r.Align != AlignKernel {
+	if r.By != MatchWork || r.Matched != 6 || r.OnlyA != 0 || r.OnlyB != 0 || r.Align != AlignKernel {
 		t.Errorf("%d matched by %s, %d and %d left, %s", r.Matched, r.By, r.OnlyA, r.OnlyB, r.Align)
 	}
 	near(t, "whole A", r.Whole.A, 610)
@@ -128,13 +128,27 @@ func TestCompare(t *testing.T) {
 		t.Errorf("phases %+v, want %+v", r.Phases, wantPhases)
 	}
 	// The copy and the reduce of A overlap by 50.
-	wantEngines := []Named{{"DVE", 3, two(250, 260)}, {"PE", 1, two(200, 300)}}
+	wantEngines := []Named{{"Activation", 1, two(10, 10)}, {"DVE", 4, two(270, 265)}, {"PE", 1, two(200, 300)}}
 	if !slices.Equal(r.Engines, wantEngines) {
 		t.Errorf("engines %+v, want %+v", r.Engines, wantEngines)
 	}
-	wantOpcodes := []Named{{"DVE COPY", 2, two(200, 210)}, {"DVE REDUCE", 1, two(100, 100)}, {"PE MATMUL", 1, two(200, 300)}}
+	wantOpcodes := []Named{{"Activation NOTIFY", 1, two(10, 10)}, {"DVE COPY", 2, two(200, 210)}, {"DVE DRAIN", 1, two(20, 5)}, {"DVE REDUCE", 1, two(100, 100)}, {"PE MATMUL", 1, two(200, 300)}}
 	if !slices.Equal(r.Opcodes, wantOpcodes) {
 		t.Errorf("opcodes %+v, want %+v", r.Opcodes, wantOpcodes)
+	}
+	// DVE: from the drain's end to the copy 80 in A, 5 in B, for nothing known;
+	// from the copy's end to the reduce 200 and 340, for the matmul.
+	wantWaits := []Wait{{"DVE", "PE", "flow", two(200, 340)}, {"DVE", "", "", two(80, 5)}}
+	if !slices.Equal(r.Waits, wantWaits) {
+		t.Errorf("waits %+v, want %+v", r.Waits, wantWaits)
+	}
+	wantChanges := []Change{
+		{What: slower, Engine: "PE", Opcode: "MATMUL", N: 1, Two: two(200, 300)},
+		{What: faster, Engine: "DVE", Opcode: "DRAIN", N: 1, Two: two(20, 5)},
+		{What: slower, Engine: "DVE", Opcode: "COPY", N: 2, Two: two(200, 210)},
+	}
+	if !slices.Equal(r.Changes, wantChanges) {
+		t.Errorf("changes %+v, want %+v", r.Changes, wantChanges)
 	}
 	// Starts differ by 0, 50, 150, 150.
 	near(t, "starts, median", r.Start.P50, 150)
@@ -200,7 +214,7 @@ func TestReasons(t *testing.T) {
 	early[2].start -= 40
 	early[3].start -= 40
 	r = Compare(a, Measured(module(t, early)), Options{})
-	if w := r.Start.Worst[0]; !strings.Contains(w.Reason, "it starts 40 ns less after copy on its engine") {
+	if w := r.Start.Worst[0]; !strings.Contains(w.Reason, "40 ns less passes between the end of copy and it") {
 		t.Errorf("%s: %q", w.Name, w.Reason)
 	}
 }
@@ -217,28 +231,57 @@ func TestMatch(t *testing.T) {
 		return Measured(module(t, c))
 	}
 	turned := []row{rows[1], rows[0], rows[2]}
-	for _, x := range []struct {
+	for _, y := range []struct {
 		name, how, by string
 		right         *Side
 		want          [][2]int
 	}{
-		{"ids", "", MatchID, change(func(i int, x *row) { x.name = "" }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
-		{"ids out of order", "", MatchID, Measured(module(t, turned)), [][2]int{{0, 1}, {1, 0}, {2, 2}}},
-		{"other ids", "", MatchName, change(func(i int, x *row) { x.id += 100 }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
-		{"the same ids for other opcodes", "", MatchName, change(func(i int, x *row) { x.id = [3]uint64{13, 11, 12}[i] }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
-		{"neither", "", MatchOrder, change(func(i int, x *row) { x.id += 100; x.name = "" }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
+		{"ids", MatchID, MatchID, change(func(i int, x *row) { x.name = "" }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
+		{"ids out of order", MatchID, MatchID, Measured(module(t, turned)), [][2]int{{0, 1}, {1, 0}, {2, 2}}},
+		{"other ids and names", "", MatchWork, change(func(i int, x *row) { x.id += 100; x.name = "" }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
+		{"the same names for other work", "", MatchWork, Measured(module(t, []row{{"c", "COPY", dve, 0, 10, 11, 0, nil, 0}, {"a", "ADD", act, 10, 10, 12, 0, nil, 0}})), [][2]int{{0, 0}, {2, 1}}},
+		{"names for other opcodes", MatchName, MatchName, Measured(module(t, []row{{"c", "COPY", dve, 0, 10, 11, 0, nil, 0}, {"b", "COPY", dve, 10, 10, 12, 0, nil, 0}})), [][2]int{{1, 1}}},
+		{"another vocabulary, ids of no use", "", MatchName, change(func(i int, x *row) { x.op, x.id = "X"+x.op, x.id+100 }), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
 		{"order asked for", MatchOrder, MatchOrder, Measured(module(t, turned)), [][2]int{{0, 0}, {1, 1}, {2, 2}}},
 		{"names asked for", MatchName, MatchName, Measured(module(t, turned)), [][2]int{{0, 1}, {1, 0}, {2, 2}}},
 		{"one gone", MatchOrder, MatchOrder, Measured(module(t, rows[1:])), [][2]int{{0, 0}, {2, 1}}},
 		{"ids asked for", MatchID, MatchID, change(func(i int, x *row) { x.id += 100 }), nil},
 	} {
-		got, by, err := match(left, x.right, x.how)
-		if err != nil || by != x.by || !slices.Equal(got, x.want) {
-			t.Errorf("%s: %v by %s, want %v by %s; %v", x.name, got, by, x.want, x.by, err)
+		x, by, err := match(left, y.right, y.how)
+		if got := x.pairs(); err != nil || by != y.by || !slices.Equal(got, y.want) {
+			t.Errorf("%s: %v by %s, want %v by %s; %v", y.name, got, by, y.want, y.by, err)
 		}
 	}
 	if _, _, err := match(left, left, "colour"); err == nil {
 		t.Error("matched by colour")
+	}
+}
+
+// TestWork: what was removed, added, moved and resized is said as such.
+func TestWork(t *testing.T) {
+	rows := []row{{op: "COPY", engine: dve, dur: 10}, {op: "ADD", engine: dve, dur: 20}, {op: "MATMUL", engine: pe, dur: 30}, {op: "EXP", engine: act, dur: 40}, {op: "MAX", engine: dve, dur: 50}}
+	for i := range rows {
+		rows[i].start, rows[i].id = uint64(100*i), uint64(i+1)
+	}
+	other := slices.Clone(rows)
+	other[0], other[1] = other[1], other[0] // ADD before COPY
+	other[3] = row{op: "LOG", engine: act, start: 300, dur: 44, id: 4}
+	other[4].engine = components.Pool
+	ma, mb := module(t, rows), module(t, other)
+	ma.Instr.Elems.Set(2, 512)
+	mb.Instr.Elems.Set(2, 256)
+	r := Compare(Measured(ma), Measured(mb), Options{})
+	var got []string
+	for _, c := range r.Changes {
+		got = append(got, c.What+" "+c.Engine+" "+c.Opcode)
+	}
+	slices.Sort(got)
+	want := []string{"added Activation LOG", "changed PE MATMUL", "moved DVE COPY", "moved DVE MAX", "removed Activation EXP"}
+	if !slices.Equal(got, want) && !slices.Equal(got, slices.Replace(slices.Clone(want), 2, 3, "moved DVE ADD")) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if r.Matched != 4 || r.OnlyA != 1 || r.OnlyB != 1 {
+		t.Errorf("%d matched, %d and %d left", r.Matched, r.OnlyA, r.OnlyB)
 	}
 }
 

@@ -2,50 +2,78 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 
 	"perfsim/ecs"
+	"perfsim/systems/cost"
 )
 
 // Ways to match the instructions of two modules.
 const (
-	MatchAuto  = "auto"  // by id where both have ids that fit, else by name, else by order
+	// MatchAuto is MatchWork where that matches half of the smaller side, else
+	// what matches most. A trace that the compiler's simulator wrote is matched
+	// by id, name and order first.
+	MatchAuto  = "auto"
+	MatchWork  = "work"  // what the instructions do, by engine and in order
 	MatchID    = "id"    // the input's own 64-bit ids
 	MatchName  = "name"  // instruction names
 	MatchOrder = "order" // the n-th of an opcode on an engine
 )
 
-// match pairs rows of a with rows of b and tells how; rows without a partner
-// are left out.
-func match(a, b *Side, how string) (pairs [][2]int, by string, err error) {
+// match finds which rows of a and b are the same work and says how.
+func match(a, b *Side, how string) (x *matching, by string, err error) {
 	if a.Module == b.Module && (how == "" || how == MatchAuto) {
+		var pairs [][2]int
 		for i := range a.Start {
 			if a.has(i) && b.has(i) {
 				pairs = append(pairs, [2]int{i, i})
 			}
 		}
-		return pairs, "same module", nil
+		return matchingOf(a, pairs), "same module", nil
 	}
-	switch how {
-	case "", MatchAuto:
-		if p := byID(a, b); enough(p, a, b) {
-			return p, MatchID, nil
-		}
-		if p := byKey(a, b, nameKey(a), nameKey(b)); enough(p, a, b) {
-			return p, MatchName, nil
-		}
-		return byKey(a, b, orderKey(a), orderKey(b)), MatchOrder, nil
-	case MatchID:
-		return byID(a, b), how, nil
-	case MatchName:
-		return byKey(a, b, nameKey(a), nameKey(b)), how, nil
-	case MatchOrder:
-		return byKey(a, b, orderKey(a), orderKey(b)), how, nil
+	ways := map[string]func() *matching{
+		MatchWork:  func() *matching { return byWork(a, b) },
+		MatchID:    func() *matching { return matchingOf(a, byID(a, b)) },
+		MatchName:  func() *matching { return matchingOf(a, byName(a, b)) },
+		MatchOrder: func() *matching { return matchingOf(a, byKey(a, b, orderKey(a), orderKey(b))) },
 	}
-	return nil, "", fmt.Errorf("match %q is not %s, %s, %s or %s", how, MatchAuto, MatchID, MatchName, MatchOrder)
+	if f := ways[how]; f != nil {
+		return f(), how, nil
+	}
+	if how != "" && how != MatchAuto {
+		return nil, "", fmt.Errorf("match %q is not %s, %s, %s, %s or %s", how, MatchAuto, MatchWork, MatchID, MatchName, MatchOrder)
+	}
+	best := -1
+	order := []string{MatchWork, MatchID, MatchName, MatchOrder}
+	if simulated(a) || simulated(b) {
+		order = []string{MatchID, MatchName, MatchOrder, MatchWork}
+	}
+	for _, way := range order {
+		y := ways[way]()
+		n := len(y.pairs())
+		if n > best {
+			x, by, best = y, way, n
+		}
+		if 2*n > min(a.count(), b.count()) {
+			return y, way, nil
+		}
+	}
+	return x, by, nil
 }
 
-// enough tells whether a match covers most of the smaller side.
-func enough(p [][2]int, a, b *Side) bool { return 2*len(p) > min(len(a.Start), len(b.Start)) }
+// simulated tells whether a side is a trace that the compiler's simulator
+// wrote: it has the ids of the compiler, and not what instructions work on.
+func simulated(s *Side) bool { return s.Module.Attribute(cost.DocumentedTrace) != "" }
+
+// matchingOf is a matching by something other than work.
+func matchingOf(a *Side, pairs [][2]int) *matching {
+	n := len(a.Start)
+	x := &matching{to: slices.Repeat([]int{-1}, n), moved: make([]bool, n), change: make([]bool, n)}
+	for _, p := range pairs {
+		x.to[p[0]] = p[1]
+	}
+	return x
+}
 
 func byID(a, b *Side) [][2]int {
 	ra, rb := a.Module.Instr.Ref.Slice(), b.Module.Instr.Ref.Slice()
@@ -68,6 +96,24 @@ func byID(a, b *Side) [][2]int {
 		}
 	}
 	return out
+}
+
+// byName matches by names. Where the sides have opcodes in common a name stands
+// for the same work only with the same opcode: compilers use names again.
+func byName(a, b *Side) [][2]int {
+	words := map[string]bool{}
+	for i := range a.Start {
+		words[opcode(a, i)] = true
+	}
+	shared := false
+	for j := range b.Start {
+		shared = shared || words[opcode(b, j)]
+	}
+	pairs := byKey(a, b, nameKey(a), nameKey(b))
+	if !shared {
+		return pairs
+	}
+	return slices.DeleteFunc(pairs, func(p [2]int) bool { return opcode(a, p[0]) != opcode(b, p[1]) })
 }
 
 func opcode(s *Side, i int) string { return s.Module.OpcodeName(s.Module.Instr.Opcode.At(i)) }

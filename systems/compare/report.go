@@ -81,11 +81,19 @@ type Report struct {
 	OnlyB   int    `json:"only_in_b"`
 	Align   string `json:"aligned_at"`
 
-	Whole   Two     `json:"whole"`  // first start to last end
-	Kernel  Two     `json:"kernel"` // the kernel's own work
-	Engines []Named `json:"engines"`
+	Whole  Two     `json:"whole"`  // first start to last end
+	Kernel Two     `json:"kernel"` // the kernel's own work
+	Phases []Named `json:"phases"`
+	Bytes  Bytes   `json:"device_memory"`
+
+	Engines []Named `json:"engines"` // busy time by lane
+	Waits   []Wait  `json:"waits"`   // the largest differences first
 	Opcodes []Named `json:"opcodes"`
-	Phases  []Named `json:"phases"`
+
+	// Changes are what became of the instructions, the largest differences
+	// first.
+	Changes []Change   `json:"changes"`
+	Scopes  []ScopeSum `json:"scopes,omitempty"`
 
 	Start    Errors  `json:"start_errors"`
 	Duration Errors  `json:"duration_errors"`
@@ -102,10 +110,11 @@ type Report struct {
 // back to MatchAuto.
 func Compare(a, b *Side, opt Options) *Report {
 	r := &Report{NameA: a.Name, NameB: b.Name, Align: cmp.Or(opt.Align, AlignKernel)}
-	pairs, by, err := match(a, b, opt.Match)
+	x, by, err := match(a, b, opt.Match)
 	if err != nil {
-		pairs, by, _ = match(a, b, MatchAuto)
+		x, by, _ = match(a, b, MatchAuto)
 	}
+	pairs := x.pairs()
 	r.pairs, r.By, r.Matched = pairs, by, len(pairs)
 	r.OnlyA, r.OnlyB = a.count()-len(pairs), b.count()-len(pairs)
 
@@ -120,6 +129,10 @@ func Compare(a, b *Side, opt Options) *Report {
 		kaLo, kaHi, kbLo, kbHi = aLo, aHi, bLo, bHi
 	}
 	r.Kernel = two(kaHi-kaLo, kbHi-kbLo)
+	if a.Latency > 0 && b.Latency > 0 {
+		// Loops and runs of functions count.
+		r.Whole = two(float64(a.Latency), float64(b.Latency))
+	}
 	switch r.Align {
 	case AlignStart:
 		r.offsetA, r.offsB = aLo, bLo
@@ -129,8 +142,12 @@ func Compare(a, b *Side, opt Options) *Report {
 		r.offsetA, r.offsB = kaLo, kbLo
 	}
 	r.phases(aLo, kaLo, kaHi, aHi, bLo, kbLo, kbHi, bHi)
+	r.Bytes.ReadA, r.Bytes.WrittenA = deviceMemory(a)
+	r.Bytes.ReadB, r.Bytes.WrittenB = deviceMemory(b)
 	r.engines(a, b)
 	r.opcodes(a, b)
+	r.waits(a, b)
+	r.changes(a, b, x)
 	r.errors(a, b, opt)
 	return r
 }
@@ -155,17 +172,33 @@ func (r *Report) phases(aLo, kaLo, kaHi, aHi, bLo, kbLo, kbHi, bHi float64) {
 	}
 }
 
-// engines compares the time in which each engine has kernel work.
+// engines compares the busy time of the lanes.
 func (r *Report) engines(a, b *Side) {
-	busyA, n := busy(a)
-	busyB, _ := busy(b)
-	for _, name := range sortedKeys(busyA, busyB) {
-		r.Engines = append(r.Engines, Named{Name: name, N: n[name], Two: two(busyA[name], busyB[name])})
+	sums := func(s *Side) (map[string]float64, map[string]int) {
+		t, n := map[string]float64{}, map[string]int{}
+		m := s.Module
+		for i := range s.Start {
+			if s.has(i) {
+				n[m.LaneName(m.Instr.Lane.At(i))]++
+			}
+		}
+		for l, ns := range s.Busy {
+			if name := m.LaneName(uint16(l)); ns > 0 || n[name] > 0 {
+				t[name] += float64(ns)
+			}
+		}
+		return t, n
+	}
+	ta, n := sums(a)
+	tb, _ := sums(b)
+	for _, name := range sortedKeys(ta, tb) {
+		r.Engines = append(r.Engines, Named{Name: name, N: n[name], Two: two(ta[name], tb[name])})
 	}
 }
 
-// busy is the length of the union of the kernel's intervals, by engine.
-func busy(s *Side) (total map[string]float64, count map[string]int) {
+// KernelBusy is the length in ns of the union of the intervals of the kernel's
+// own instructions, by the engine that issues them: what the fit is judged by.
+func KernelBusy(s *Side) map[string]float64 {
 	rows := map[string][]int{}
 	for i := range s.Start {
 		if s.has(i) && Kernel(s.Module, i) {
@@ -173,7 +206,7 @@ func busy(s *Side) (total map[string]float64, count map[string]int) {
 			rows[e] = append(rows[e], i)
 		}
 	}
-	total, count = map[string]float64{}, map[string]int{}
+	total := map[string]float64{}
 	for e, list := range rows {
 		slices.SortFunc(list, func(x, y int) int { return cmp.Or(cmp.Compare(s.Start[x], s.Start[y]), cmp.Compare(x, y)) })
 		until := math.Inf(-1)
@@ -184,20 +217,20 @@ func busy(s *Side) (total map[string]float64, count map[string]int) {
 				until = s.End[i]
 			}
 		}
-		count[e] = len(list)
 	}
-	return total, count
+	return total
 }
 
-// opcodes compares the summed durations of the kernel's instructions by
-// engine and opcode.
+// opcodes compares the summed durations by lane and opcode, weighted; waits
+// are left out.
 func (r *Report) opcodes(a, b *Side) {
 	sum := func(s *Side) (map[string]float64, map[string]int) {
 		t, n := map[string]float64{}, map[string]int{}
+		waits := s.Module.WaitOpcodes()
 		for i := range s.Start {
-			if s.has(i) && Kernel(s.Module, i) {
-				k := engine(s.Module, i) + " " + opcode(s, i)
-				t[k] += s.End[i] - s.Start[i]
+			if s.has(i) && !waits[s.Module.Instr.Opcode.At(i)] {
+				k := s.Module.LaneName(s.Module.Instr.Lane.At(i)) + " " + opcode(s, i)
+				t[k] += (s.End[i] - s.Start[i]) * s.weight(i)
 				n[k]++
 			}
 		}
@@ -210,7 +243,7 @@ func (r *Report) opcodes(a, b *Side) {
 	}
 }
 
-func sortedKeys(a, b map[string]float64) []string {
+func sortedKeys[T any](a, b map[string]T) []string {
 	var keys []string
 	for k := range a {
 		keys = append(keys, k)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/systems/summary"
 )
 
 // Side is one timeline: when every instruction of a module starts and ends,
@@ -13,14 +14,30 @@ type Side struct {
 	Module *components.Module
 	Start  []float64
 	End    []float64
+	// Latency is the time of the whole side in ns, loops and runs counted; 0
+	// where that is from the first start to the last end.
+	Latency uint64
+	// Busy is the busy time by lane in ns (systems/summary); nil where nobody
+	// asks for it.
+	Busy []uint64
+
+	times  *components.Executions
 	placed []bool // nil where all are
+}
+
+// weight is how often row i executes.
+func (s *Side) weight(i int) float64 {
+	if s.times == nil {
+		return 1
+	}
+	return float64(s.times.At(components.InstrID(i)))
 }
 
 // Measured is the timeline the input brought. The module must have measured
 // times; rows without any, where others have some, are left out.
 func Measured(m *components.Module) *Side {
 	n := m.Instr.Len()
-	s := &Side{Name: "measured", Module: m, Start: make([]float64, n), End: make([]float64, n)}
+	s := &Side{Name: "measured", Module: m, Start: make([]float64, n), End: make([]float64, n), Busy: summary.MeasuredBusy(m)}
 	for i, t := range m.Instr.MeasuredStart.Slice() {
 		s.Start[i] = float64(t)
 		s.End[i] = float64(t) + float64(m.Instr.MeasuredDur.At(i))
@@ -48,11 +65,12 @@ func FromTimes(m *components.Module, name string, start []float64, dur []float32
 }
 
 // Predicted is the timeline of one run of a placed world: the top-level
-// blocks one after the other, loop bodies once.
-func Predicted(w *components.World, name string, run components.Run) *Side {
+// blocks one after the other, loop bodies once. busy is the busy time by lane.
+func Predicted(w *components.World, name string, run components.Run, busy []uint64) *Side {
 	m := w.Module
 	n := m.Instr.Len()
-	s := &Side{Name: name, Module: m, Start: make([]float64, n), End: make([]float64, n)}
+	s := &Side{Name: name, Module: m, Start: make([]float64, n), End: make([]float64, n), Latency: w.Latency(run), Busy: busy,
+		times: components.NewExecutions(m, w.Config.Loops)}
 	latency := make(map[int]float64, len(w.Blocks))
 	for _, r := range w.Blocks {
 		latency[r.Block] = float64(r.Extent(run))

@@ -199,7 +199,7 @@ func reference(ctx context.Context, m *components.Module, mach *machine.Machine,
 	if err := place.Run(ctx, w); err != nil {
 		return Score{}, err
 	}
-	return judge(m, compare.Predicted(w, "reference", components.RunA)), nil
+	return judge(m, compare.Predicted(w, "reference", components.RunA, nil)), nil
 }
 
 // dmaAlone predicts every transfer from its measured trigger.

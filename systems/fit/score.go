@@ -41,13 +41,15 @@ func Judge(ctx context.Context, m *components.Module, mach *machine.Machine, opt
 }
 
 func judge(m *components.Module, predicted *compare.Side) Score {
-	r := compare.Compare(compare.Measured(m), predicted, compare.Options{})
+	measured := compare.Measured(m)
+	r := compare.Compare(measured, predicted, compare.Options{})
 	s := Score{Profile: m.Name, KernelNS: float64(r.Kernel.A), Predicted: float64(r.Kernel.B), KernelErr: r.Kernel.Percent, Whole: r.Whole.Percent,
 		Busy: map[string]float64{}, StartP50: r.Start.P50Percent, StartP90: r.Start.P90Percent, StartMax: r.Start.MaxPercent}
 	s.LastErr = lastCompute(m, predicted)
-	for _, e := range r.Engines {
-		if e.A > 0 {
-			s.Busy[e.Name] = e.Percent
+	busy := compare.KernelBusy(predicted)
+	for e, ns := range compare.KernelBusy(measured) {
+		if ns > 0 {
+			s.Busy[e] = 100 * (busy[e] - ns) / ns
 		}
 	}
 	return s

@@ -54,11 +54,11 @@ func transfersBusy(w *components.World, b int, busy []uint64) {
 	}
 }
 
-// measuredBusy is the union of the measured intervals of every lane, waits for
+// MeasuredBusy is the union of the measured intervals of every lane, waits for
 // semaphores left out, or nil where there are none. A DMA lane of a profile
 // that lists the packets is busy while one is in flight; a profile lists those
 // of the first core that has DMA.
-func measuredBusy(m *components.Module) []uint64 {
+func MeasuredBusy(m *components.Module) []uint64 {
 	if !m.HasMeasurement() {
 		return nil
 	}

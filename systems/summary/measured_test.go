@@ -37,7 +37,7 @@ func TestMeasuredBusy(t *testing.T) {
 				there[l][at] = true
 			}
 		}
-		for l, got := range measuredBusy(m) {
+		for l, got := range MeasuredBusy(m) {
 			if want := uint64(len(there[l])); got != want {
 				t.Fatalf("round %d, lane %d: %d ns, want %d", round, l, got, want)
 			}

@@ -155,7 +155,7 @@ func (s *Summary) engines(w *components.World) {
 			busy[l] = ecs.AddSat(busy[l], ns)
 		}
 	}
-	measured := measuredBusy(m)
+	measured := MeasuredBusy(m)
 	for l := range lanes {
 		if count[l] == 0 && busy[l] == 0 && (measured == nil || measured[l] == 0) {
 			continue

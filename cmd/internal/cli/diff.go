@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -42,10 +46,14 @@ it has them, else its prediction. --a and --b choose; --machine-b and --model-b
 predict B otherwise than A, so that two machines or models are compared on one
 input.
 
-It prints the kernel's time and the whole, busy time per engine, time per
-opcode, the distribution of the differences of starts and durations, the largest
-of them with their reasons, and the first instruction at which the timelines
-part by more than a threshold. The times of a trace that a simulator wrote are
+Two programs are matched by what their instructions do, not by their names: by
+engine, opcode, function, shape, element type and scope, in order.
+
+It prints the kernel's time and the whole, bytes of device memory, busy and
+waiting time per engine, time per opcode, what was removed, added, moved,
+changed in size, or became slower or faster, the distribution of the differences
+of starts and durations, the largest of them with their reasons, and the first
+instruction at which the timelines part by more than a threshold. The times of a trace that a simulator wrote are
 simulated, as recorded, not measured; an input without a machine is replayed.
 -o writes both sides as one trace of two processes.`,
 		Example: `  perfsim diff profile.json.gz
@@ -93,7 +101,7 @@ simulated, as recorded, not measured; an input without a machine is replayed.
 	fl.StringVar(&b.what, "b", sideAuto, "what B is: measured, predicted, or auto")
 	fl.StringVar(&b.machine, "machine-b", "", "machine for B's prediction; default: that of --machine")
 	fl.Var((*modelValue)(&b.model), "model-b", "model for B's prediction; default: that of --model")
-	fl.StringVar(&opt.Match, "match", compare.MatchAuto, "match instructions by id, name, order (n-th of an opcode on an engine) or auto")
+	fl.StringVar(&opt.Match, "match", compare.MatchAuto, "match instructions by work (what they do, by engine and in order), id, name, order (n-th of an opcode on an engine), or auto: work where that matches half of them")
 	fl.StringVar(&opt.Align, "align", compare.AlignKernel, "lay the sides over one another at the kernel's start, at the first event (start), or as they are (none)")
 	fl.Float64Var(&opt.Threshold, "threshold", 0, "difference of starts in ns from which the timelines count as parted; default: 1 % of A's kernel time")
 	fl.IntVar(&opt.Worst, "worst", 10, "how many of the largest differences to list")
@@ -111,9 +119,9 @@ func checkSides(opt *compare.Options, a, b *sideFlags) error {
 		}
 	}
 	switch opt.Match {
-	case compare.MatchAuto, compare.MatchID, compare.MatchName, compare.MatchOrder:
+	case compare.MatchAuto, compare.MatchWork, compare.MatchID, compare.MatchName, compare.MatchOrder:
 	default:
-		return usagef("--match %q is not auto, id, name or order", opt.Match)
+		return usagef("--match %q is not auto, work, id, name or order", opt.Match)
 	}
 	switch opt.Align {
 	case compare.AlignKernel, compare.AlignStart, compare.AlignNone:
@@ -188,12 +196,12 @@ func makeSide(ctx context.Context, in *inputFlags, l *systems.Loaded, measured b
 }
 
 // mostOpcodes bounds the rows printed for people; --json has them all.
-const mostOpcodes = 24
+const mostOpcodes = 12
 
 func printDiff(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
 	fmt.Fprintf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
-	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B; times %s\n\n",
+	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B;\ntimes %s\n\n",
 		humanize.Comma(int64(r.Matched)), r.By, humanize.Comma(int64(r.OnlyA)), humanize.Comma(int64(r.OnlyB)), alignText(r.Align))
 	fmt.Fprintln(tw, "\tA\tB\tDIFFERENCE\t")
 	times := []uint64{nonNegative(r.Kernel.A), nonNegative(r.Kernel.B), nonNegative(r.Whole.A), nonNegative(r.Whole.B)}
@@ -214,24 +222,32 @@ func printDiff(out io.Writer, r *compare.Report) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	if b := r.Bytes; b != (compare.Bytes{}) {
+		size := func(name string, a, b uint64) {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, humanize.IBytes(a), humanize.IBytes(b), signedBytes(a, b))
+		}
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "DEVICE MEMORY\tA\tB\tDIFFERENCE\t")
+		size("read", b.ReadA, b.ReadB)
+		size("written", b.WrittenA, b.WrittenB)
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
 	if err := printDiffWork(out, r); err != nil {
+		return err
+	}
+	if err := printDiffChanges(out, r); err != nil {
 		return err
 	}
 	for _, e := range []struct {
 		name string
 		*compare.Errors
 	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
-		fmt.Fprintf(out, "\n%s differ by %s (median, %.2f %% of the kernel), %s (90th percentile, %.2f %%), %s (most, %.2f %%)\n",
-			e.name, nanos(uint64(e.P50)), e.P50Percent, nanos(uint64(e.P90)), e.P90Percent, nanos(uint64(e.Max)), e.MaxPercent)
-		if len(e.Worst) == 0 {
-			continue
-		}
-		fmt.Fprintln(tw, "B-A\tINSTRUCTION\tENGINE OPCODE\tSTART A\tSTART B\tDURATION A\tB\tWHY\t")
+		fmt.Fprintf(out, "\n%s of matched instructions differ by %s (median),\n%s (90th percentile), %s (most); %.2f, %.2f and %.2f %% of the kernel\n",
+			e.name, nanos(uint64(e.P50)), nanos(uint64(e.P90)), nanos(uint64(e.Max)), e.P50Percent, e.P90Percent, e.MaxPercent)
 		for _, x := range e.Worst {
-			printDiffRow(tw, &x)
-		}
-		if err := tw.Flush(); err != nil {
-			return err
+			printDiffRow(out, &x)
 		}
 	}
 	if r.Part == nil {
@@ -239,18 +255,20 @@ func printDiff(out io.Writer, r *compare.Report) error {
 		return err
 	}
 	fmt.Fprintf(out, "\nthe timelines part by more than %s first at\n", nanos(uint64(r.Limit)))
-	printDiffRow(tw, r.Part)
-	return tw.Flush()
+	printDiffRow(out, r.Part)
+	return nil
 }
 
-// printDiffWork prints how long every engine and opcode works on each side;
-// nothing where no kernel instruction was matched.
+// printDiffWork prints how long every engine works and waits on each side, and
+// how long every opcode takes.
 func printDiffWork(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
 	table := func(head string, list []compare.Named) {
 		if len(list) == 0 {
 			return
 		}
+		list = slices.Clone(list)
+		slices.SortStableFunc(list, func(x, y compare.Named) int { return cmp.Compare(math.Abs(y.B-y.A), math.Abs(x.B-x.A)) })
 		shown := list[:min(len(list), mostOpcodes)]
 		var times []uint64
 		for _, e := range shown {
@@ -260,23 +278,122 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 		fmt.Fprintln(out)
 		fmt.Fprintln(tw, head)
 		for _, e := range shown {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Name, humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", cut(e.Name, 28), humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 		}
 		if n := len(list) - len(shown); n > 0 {
 			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n)
 		}
 	}
-	table("ENGINE\tINSTRUCTIONS\tBUSY A\tBUSY B\tDIFFERENCE\t", r.Engines)
+	table("ENGINE\tN\tBUSY A\tBUSY B\tDIFFERENCE\t", r.Engines)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	table("ENGINE OPCODE\tINSTRUCTIONS\tSUM A\tSUM B\tDIFFERENCE\t", r.Opcodes)
+	if len(r.Waits) > 0 {
+		var times []uint64
+		shown := r.Waits[:min(len(r.Waits), mostScopes)]
+		for _, e := range shown {
+			times = append(times, nonNegative(e.A), nonNegative(e.B))
+		}
+		text := timeColumn(times...)
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "ENGINE\tWAITS FOR\tWAITING A\tB\tDIFFERENCE\t")
+		for _, e := range shown {
+			why := "nothing the input has"
+			if e.For != "" {
+				why = e.For + " (" + e.Kind + ")"
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Engine, why, text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
+		}
+		if n := len(r.Waits) - len(shown); n > 0 {
+			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	table("ENGINE OPCODE\tN\tSUM A\tSUM B\tDIFFERENCE\t", r.Opcodes)
 	return tw.Flush()
 }
 
+// printDiffRow prints one instruction: what differs and, below, why.
 func printDiffRow(w io.Writer, x *compare.Row) {
-	fmt.Fprintf(w, "%+.0f ns\t%s\t%s %s\t%.3f µs\t%.3f µs\t%.0f ns\t%.0f ns\t%s\t\n", x.Delta, x.Name, x.Engine, x.Opcode, x.StartA/1e3, x.StartB/1e3, x.DurA, x.DurB, x.Reason)
+	fmt.Fprintf(w, "  %+.0f ns  %s %s %s\n      at %.3f and %.3f µs for %.0f and %.0f ns:\n", x.Delta, x.Engine, x.Opcode, x.Name, x.StartA/1e3, x.StartB/1e3, x.DurA, x.DurB)
+	at := 0
+	for word := range strings.FieldsSeq(x.Reason) {
+		n := utf8.RuneCountInString(word) + 1
+		if at == 0 || at+n > 80 {
+			if at > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprint(w, "     ")
+			at = 5
+		}
+		fmt.Fprint(w, " ", word)
+		at += n
+	}
+	fmt.Fprintln(w)
 }
+
+// printDiffChanges prints what became of the instructions, by scope first.
+func printDiffChanges(out io.Writer, r *compare.Report) error {
+	tw := newTable(out)
+	if n := len(r.Scopes); n > 0 {
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "SCOPE\tN A\tB\tTIME A\tB\tDIFFERENCE\t")
+		for _, s := range r.Scopes[:min(n, mostScopes)] {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(cmp.Or(s.Scope, "(none)"), 24), humanize.Comma(int64(s.NA)), humanize.Comma(int64(s.NB)),
+				nanos(nonNegative(s.A)), nanos(nonNegative(s.B)), plusMinus(s.B-s.A))
+		}
+		if n > mostScopes {
+			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n-mostScopes)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(r.Changes) == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "\n%-8s %5s  %9s  %9s  %10s  %s\n", "CHANGE", "N", "TIME A", "B", "DIFFERENCE", "WORK")
+	for _, c := range r.Changes[:min(len(r.Changes), mostChanges)] {
+		lines := []string{c.Engine + " " + c.Opcode, c.Shape, c.Scope}
+		if c.ShapeB != "" && c.ShapeB != c.Shape {
+			lines[1] = cmp.Or(c.Shape, "?") + " → " + c.ShapeB
+		}
+		fmt.Fprintf(out, "%-8s %5s  %9s  %9s  %10s", c.What, humanize.Comma(int64(c.N)), nanos(nonNegative(c.A)), nanos(nonNegative(c.B)), plusMinus(c.B-c.A))
+		room := 0
+		for n, text := range lines {
+			text = cut(text, 80-changeIndent)
+			switch w := utf8.RuneCountInString(text); {
+			case text == "":
+			case n == 0 || w+1 > room:
+				if n > 0 {
+					fmt.Fprintf(out, "\n%*s", changeIndent-2, "")
+				}
+				fmt.Fprintf(out, "  %s", text)
+				room = 80 - changeIndent - w
+			default:
+				fmt.Fprintf(out, " %s", text)
+				room -= w + 1
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	if n := len(r.Changes) - mostChanges; n > 0 {
+		fmt.Fprintf(out, "… and %d more (--json lists them)\n", n)
+	}
+	return nil
+}
+
+// mostChanges bounds the changes printed for people; changeIndent is where
+// their last column begins.
+const (
+	mostChanges  = 16
+	changeIndent = 8 + 1 + 5 + 2 + 9 + 2 + 9 + 2 + 10 + 2
+)
+
+// mostScopes bounds the scopes printed for people; --json has them all.
+const mostScopes = 12
 
 func alignText(align string) string {
 	switch align {
@@ -290,14 +407,25 @@ func alignText(align string) string {
 
 func nonNegative(v float64) uint64 { return uint64(max(0, v) + 0.5) }
 
-// signed writes the difference of two times.
-func signed(t compare.Two) string {
-	d := t.B - t.A
+// plusMinus writes a difference in ns.
+func plusMinus(d float64) string {
 	sign := "+"
 	if d < 0 {
 		sign = "-"
 	}
-	text := sign + nanos(uint64(math.Abs(d)+0.5))
+	return sign + nanos(uint64(math.Abs(d)+0.5))
+}
+
+func signedBytes(a, b uint64) string {
+	if b < a {
+		return "-" + humanize.IBytes(a-b)
+	}
+	return "+" + humanize.IBytes(b-a)
+}
+
+// signed writes the difference of two times.
+func signed(t compare.Two) string {
+	text := plusMinus(t.B - t.A)
 	if t.A != 0 {
 		text += fmt.Sprintf(" (%+.2f %%)", t.Percent)
 	}

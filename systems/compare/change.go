@@ -1,0 +1,179 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"perfsim/components"
+)
+
+// What became of a group of instructions.
+const (
+	removed = "removed" // only A has them
+	added   = "added"   // only B has them
+	changed = "changed" // the same operation on other sizes
+	moved   = "moved"   // at another place among the others, or on another engine
+	slower  = "slower"
+	faster  = "faster"
+)
+
+// Change is what became of the instructions of one operation.
+type Change struct {
+	What   string `json:"change"`
+	Engine string `json:"engine"` // of A, or of B where A has none
+	Opcode string `json:"opcode"`
+	Shape  string `json:"shape,omitempty"` // partitions × elements and type, or bytes
+	ShapeB string `json:"b_shape,omitempty"`
+	Scope  string `json:"scope,omitempty"` // operator or source line
+	N      int    `json:"instructions"`
+	// A and B are the sums of the durations, weighted.
+	Two
+	BytesA uint64 `json:"a_bytes"` // of transfers, weighted
+	BytesB uint64 `json:"b_bytes"`
+}
+
+// ScopeSum are the instructions of one scope on both sides.
+type ScopeSum struct {
+	Scope string `json:"scope"`
+	NA    int    `json:"a_instructions"`
+	NB    int    `json:"b_instructions"`
+	Two          // sums of the durations, weighted
+}
+
+// changes sums up what became of the instructions: by operation, and by scope
+// where a side has scopes.
+func (r *Report) changes(a, b *Side, x *matching) {
+	v := &vocabulary{texts: map[string]int32{}, keys: map[key]int32{}}
+	ka, kb := v.keysOf(a, whole), v.keysOf(b, whole)
+	type group struct {
+		what string
+		a, b int32
+	}
+	groups := map[group]*Change{}
+	scopes := map[string]*ScopeSum{}
+	get := func(g group, s *Side, i int) *Change {
+		c := groups[g]
+		if c == nil {
+			m := s.Module
+			c = &Change{What: g.what, Engine: engine(m, i), Opcode: opcode(s, i), Shape: shape(m, i), Scope: m.Symbols.String(m.ScopeOf(components.InstrID(i)))}
+			groups[g] = c
+		}
+		return c
+	}
+	scope := func(s *Side, i int) *ScopeSum {
+		name := s.Module.Symbols.String(s.Module.ScopeOf(components.InstrID(i)))
+		if scopes[name] == nil {
+			scopes[name] = &ScopeSum{Scope: name}
+		}
+		return scopes[name]
+	}
+	lasts := func(s *Side, i int) float64 { return (s.End[i] - s.Start[i]) * s.weight(i) }
+	moves := func(s *Side, i int) uint64 { return uint64(float64(s.Module.Instr.DMABytes.Get(i)) * s.weight(i)) }
+	matched := make([]bool, len(b.Start))
+	waits := map[string]bool{}
+	for op, w := range a.Module.WaitOpcodes() {
+		waits[a.Module.OpcodeName(components.Opcode(op))] = w
+	}
+	for i := range a.Start {
+		if !a.has(i) {
+			continue
+		}
+		sum := scope(a, i)
+		sum.NA++
+		sum.A += lasts(a, i)
+		j := x.to[i]
+		if j < 0 {
+			c := get(group{removed, ka[i], -1}, a, i)
+			c.N++
+			c.A += lasts(a, i)
+			c.BytesA += moves(a, i)
+			continue
+		}
+		matched[j] = true
+		g := group{"", ka[i], ka[i]}
+		switch {
+		case x.change[i]:
+			g.what, g.b = changed, kb[j]
+		case x.moved[i]:
+			g.what = moved
+		}
+		c := get(g, a, i)
+		if g.what == changed {
+			c.ShapeB = shape(b.Module, j)
+		}
+		c.N++
+		c.A += lasts(a, i)
+		c.B += lasts(b, j)
+		c.BytesA += moves(a, i)
+		c.BytesB += moves(b, j)
+	}
+	for j := range b.Start {
+		if !b.has(j) {
+			continue
+		}
+		sum := scope(b, j)
+		sum.NB++
+		sum.B += lasts(b, j)
+		if !matched[j] {
+			c := get(group{added, -1, kb[j]}, b, j)
+			c.N++
+			c.B += lasts(b, j)
+			c.BytesB += moves(b, j)
+		}
+	}
+	for _, c := range groups {
+		c.Two = two(c.A, c.B)
+		if (c.What == "" || c.What == moved) && waits[c.Opcode] {
+			continue // waiting is summed up by cause
+		}
+		if c.What == "" {
+			switch d := c.B - c.A; {
+			case math.Abs(d) < max(0.01*c.A, float64(c.N)):
+				continue // as on the other side
+			case d > 0:
+				c.What = slower
+			default:
+				c.What = faster
+			}
+		}
+		r.Changes = append(r.Changes, *c)
+	}
+	slices.SortFunc(r.Changes, func(x, y Change) int {
+		return cmp.Or(cmp.Compare(math.Abs(y.B-y.A), math.Abs(x.B-x.A)), cmp.Compare(x.What, y.What), cmp.Compare(x.Engine, y.Engine),
+			cmp.Compare(x.Opcode, y.Opcode), cmp.Compare(x.Scope, y.Scope), cmp.Compare(x.Shape, y.Shape), cmp.Compare(x.ShapeB, y.ShapeB), cmp.Compare(x.N, y.N))
+	})
+	if len(scopes) > 1 {
+		for _, s := range scopes {
+			s.Two = two(s.A, s.B)
+			r.Scopes = append(r.Scopes, *s)
+		}
+		slices.SortFunc(r.Scopes, func(x, y ScopeSum) int {
+			return cmp.Or(cmp.Compare(math.Abs(y.B-y.A), math.Abs(x.B-x.A)), cmp.Compare(x.Scope, y.Scope))
+		})
+	}
+}
+
+// Bytes are what transfers move between device memory and the core, weighted.
+type Bytes struct {
+	ReadA    uint64 `json:"a_read_bytes"`
+	WrittenA uint64 `json:"a_written_bytes"`
+	ReadB    uint64 `json:"b_read_bytes"`
+	WrittenB uint64 `json:"b_written_bytes"`
+}
+
+func deviceMemory(s *Side) (read, written uint64) {
+	in := &s.Module.Instr
+	for i := range s.Start {
+		if n := in.DMABytes.Get(i); n > 0 && s.has(i) {
+			n = uint64(float64(n) * s.weight(i))
+			if in.Flags.At(i)&components.FlagSrcDRAM != 0 {
+				read += n
+			}
+			if in.Flags.At(i)&components.FlagDstDRAM != 0 {
+				written += n
+			}
+		}
+	}
+	return read, written
+}
