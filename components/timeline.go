@@ -181,6 +181,37 @@ func (t *Timeline) ID(p int, i InstrID) int64 { return int64(p)<<40 | int64(i) }
 // TrackName names a lane of a process the way viewers list it.
 func (t *Timeline) TrackName(l uint16) string { return t.World.Module.LaneName(l) }
 
+// Weight returns how often instruction i executes.
+func (t *Timeline) Weight(i InstrID) uint64 {
+	if t.Executions == nil {
+		return 1
+	}
+	return t.Executions.At(i)
+}
+
+// Busy returns what all executions of the instruction of an event add to the
+// busy time of its lane, in ns. waits has the opcodes that wait for semaphores,
+// which add nothing (Module.WaitOpcodes).
+func (t *Timeline) Busy(e *TimelineEvent, waits []bool) uint64 {
+	switch {
+	case waits[t.World.Module.Instr.Opcode.At(int(e.Instr))]:
+		return 0
+	case e.Process == 0 && t.RowBusy != nil:
+		return t.RowBusy[e.Instr]
+	}
+	return ecs.MulSat(e.Dur, t.Weight(e.Instr))
+}
+
+// Label is the name of an instruction's slice in a viewer: its opcode, so that
+// viewers sum and colour by opcode; the name of the instruction where it has
+// no opcode.
+func (m *Module) Label(i InstrID) string {
+	if op := m.OpcodeName(m.Instr.Opcode.At(int(i))); op != "" {
+		return op
+	}
+	return m.InstrName(i)
+}
+
 // Category sorts an instruction for viewers.
 func (m *Module) Category(i InstrID) string {
 	f := m.Instr.Flags.At(int(i))

@@ -67,7 +67,9 @@ func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R], spr
 		}
 		v := reflect.ValueOf(r).Elem()
 		for k := range record {
-			record[k] = text(v.Field(k))
+			if record[k] = ""; columns[k].Required || !v.Field(k).IsZero() {
+				record[k] = text(v.Field(k))
+			}
 			if spreadsheet && isText(v.Field(k)) {
 				record[k] = inert(record[k])
 			}

@@ -116,14 +116,15 @@ func version(about []tracetable.Metadata) string {
 func own[R any](r R) R {
 	switch x := any(&r).(type) {
 	case *tracetable.Slice:
-		x.ParentID, x.Bytes, x.HeldBy, x.SlackNS = copied(x.ParentID), copied(x.Bytes), copied(x.HeldBy), copied(x.SlackNS)
+		x.ParentID, x.IssueNS, x.Bytes, x.HeldBy, x.SlackNS = copied(x.ParentID), copied(x.IssueNS), copied(x.Bytes), copied(x.HeldBy), copied(x.SlackNS)
+		x.IsCritical = copied(x.IsCritical)
 	case *tracetable.Instruction:
-		x.CompilerPC = copied(x.CompilerPC)
+		x.PC, x.RawBirID, x.CompilerPC = copied(x.PC), copied(x.RawBirID), copied(x.CompilerPC)
 	}
 	return r
 }
 
-func copied(p *int64) *int64 {
+func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}

@@ -104,14 +104,14 @@ func TestParquetReadsBack(t *testing.T) {
 	if len(rows) != n || len(f.RowGroups()) != 2 {
 		t.Fatalf("%d rows in %d groups", len(rows), len(f.RowGroups()))
 	}
-	for _, kv := range []struct{ k, v string }{{"schema_version", "1"}, {"tool_version", "1.2.3"}, {"time_unit", "ns"}, {"model", "reference"}} {
+	for _, kv := range []struct{ k, v string }{{"schema_version", "2"}, {"tool_version", "1.2.3"}, {"time_unit", "ns"}, {"model", "reference"}} {
 		if v, _ := f.Lookup(kv.k); v != kv.v {
 			t.Errorf("%s is %q", kv.k, v)
 		}
 	}
 	for i, r := range rows {
 		start, end := tl.Span(0, components.InstrID(i))
-		bad := r.ID != int64(i) || r.TS != int64(start) || r.LatencyNS != int64(end-start) || r.EndTS != r.TS+r.Dur || r.Cause == "" || !r.IsCritical ||
+		bad := r.ID != int64(i) || r.TS != int64(start) || r.LatencyNS != int64(end-start) || r.EndTS != r.TS+r.Dur || r.Cause == "" || r.IsCritical == nil || !*r.IsCritical ||
 			r.Source != fmt.Sprintf("k,\"é\".py:%d", i%7) || r.Block != "b" || r.ParentID != nil
 		bad = bad || (r.Bytes != nil) != (i%2 == 0 && i > 0) || r.Bytes != nil && *r.Bytes != int64(i)
 		bad = bad || (r.HeldBy != nil) != (i > 0) || r.HeldBy != nil && *r.HeldBy != int64(i-1)
@@ -210,6 +210,82 @@ func TestCSVEqualsParquet(t *testing.T) {
 			if line[column["ts"]] != strconv.FormatInt(r.TS, 10) || line[column["source"]] != r.Source || line[column["held_by"]] != held || line[column["is_critical"]] != "true" {
 				t.Fatalf("line %d is %q, row %+v", i+1, line, r)
 			}
+		}
+	}
+}
+
+// Columns whose value is not known are null, not empty or zero: this timeline
+// has no queues, operands, geometry or types, sources only in run A's rows are
+// those of the input, and a measured process has no cause, slack or issue time.
+func TestUnknownIsNull(t *testing.T) {
+	tl := timeline(10)
+	tl.Processes = append(tl.Processes, components.Process{Name: "measured", Measured: true})
+	m := tl.World.Module
+	m.Instr.Source.Set(3, 0)
+	for i := range 10 {
+		m.Instr.MeasuredStart.Append(uint64(100 * i))
+		m.Instr.MeasuredDur.Append(50)
+		m.Instr.Flags.Set(i, components.FlagMeasured)
+	}
+	files, err := Files(tl, Perfetto, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := file2(t, files, "slice")
+	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nulls := map[string]int64{}
+	for k, c := range f.RowGroups()[0].ColumnChunks() {
+		index, err := c.ColumnIndex()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for page := range index.NumPages() {
+			nulls[f.Schema().Columns()[k][0]] += index.NullCount(page)
+		}
+	}
+	// 20 rows, 10 of each process; row 3 has no source in both; of run A's rows
+	// the first is held by nothing; rows 0, 1, 3, 5, 7 and 9 move no bytes.
+	for name, want := range map[string]int64{"queue": 20, "operands": 20, "elements": 20, "partitions": 20, "hlo_name": 20, "parent_id": 20,
+		"source": 2, "issue_ns": 10, "cause": 10, "slack_ns": 10, "is_critical": 10, "held_by": 11, "bytes": 12, "ts": 0, "executions": 0} {
+		if nulls[name] != want {
+			t.Errorf("%s is null in %d of 20 rows, want %d", name, nulls[name], want)
+		}
+	}
+}
+
+// The keys that docs/export.md lists point to rows that exist.
+func TestForeignKeys(t *testing.T) {
+	files, err := Files(timeline(1000), Perfetto, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices, _ := read[tracetable.Slice](t, file2(t, files, "slice"))
+	tracks, _ := read[tracetable.Track](t, file2(t, files, "track"))
+	deps, _ := read[tracetable.Dependency](t, file2(t, files, "dependency"))
+	track, slice := map[int32]tracetable.Track{}, map[int64]bool{}
+	for _, r := range tracks {
+		track[r.TrackID] = r
+	}
+	for _, r := range slices {
+		slice[r.ID] = true
+	}
+	if len(track) != len(tracks) || len(slice) != len(slices) {
+		t.Fatal("a primary key occurs twice")
+	}
+	for _, r := range slices {
+		if x, ok := track[r.TrackID]; !ok || x.PID != r.PID || x.TID != r.TID || x.ThreadName != r.Engine {
+			t.Fatalf("slice %d is on track %d: %+v", r.ID, r.TrackID, x)
+		}
+		if r.HeldBy != nil && !slice[*r.HeldBy] {
+			t.Fatalf("slice %d is held by %d, which is no slice", r.ID, *r.HeldBy)
+		}
+	}
+	for _, d := range deps {
+		if !slice[d.SliceOut] || !slice[d.SliceIn] {
+			t.Fatalf("dependency %+v of slices that are not there", d)
 		}
 	}
 }

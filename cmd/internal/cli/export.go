@@ -18,7 +18,9 @@ import (
 	"perfsim/io/formats"
 	"perfsim/io/parquetout"
 	"perfsim/io/traces/catapult"
+	"perfsim/io/traces/folded"
 	"perfsim/io/traces/perfetto"
+	"perfsim/io/traces/speedscope"
 	"perfsim/systems/tracklayout"
 )
 
@@ -27,6 +29,8 @@ var exportFormats = []struct{ name, suffix, title string }{
 	{"perfetto", ".pftrace", "Perfetto protobuf trace: ui.perfetto.dev, trace_processor"},
 	{"perfetto", ".perfetto-trace", ""},
 	{"chrome", ".json", "Chrome trace in object form, µs with three decimals"},
+	{"speedscope", ".speedscope.json", "speedscope: a profile per lane, a frame per opcode"},
+	{"folded", ".folded", "folded stacks for flame graphs: lane, origin, opcode, weighted ns"},
 	{"parquet", ".parquet", "one table, or a folder of tables: DuckDB, pandas, Polars, Spark"},
 	{"csv", ".csv", "the same tables as CSV"},
 }
@@ -37,7 +41,7 @@ func newExportCommand() *cobra.Command {
 	var b strings.Builder
 	for _, f := range exportFormats {
 		if f.title != "" {
-			fmt.Fprintf(&b, "\n  %-9s %-10s %s", f.name, f.suffix, f.title)
+			fmt.Fprintf(&b, "\n  %-10s %-17s %s", f.name, f.suffix, f.title)
 		}
 	}
 	c := &cobra.Command{
@@ -103,7 +107,7 @@ the tables under the names of the Neuron profiler's files.`,
 	}
 	in.add(c)
 	fl := c.Flags()
-	fl.StringVar(&o.to, "to", "", "format instead of going by the ending: perfetto, chrome, parquet, csv")
+	fl.StringVar(&o.to, "to", "", "format instead of going by the ending: perfetto, chrome, speedscope, folded, parquet, csv")
 	fl.StringVar(&o.table, "table", "", "table of a .parquet or .csv file: slice, dependency, track, counter, metric, warning, schema_fields")
 	fl.StringVar(&o.names, "names", parquetout.Perfetto, "names of Parquet tables and columns: perfetto or neuron")
 	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
@@ -138,7 +142,10 @@ func (f exportedFile) note() string {
 	if f.Slices == 0 {
 		return ""
 	}
-	s := fmt.Sprintf(", %s events, %s dependencies", comma(uint64(f.Slices)), comma(uint64(f.Flows)))
+	s := fmt.Sprintf(", %s events", comma(uint64(f.Slices)))
+	if f.Flows > 0 || f.Unshown > 0 {
+		s += fmt.Sprintf(", %s dependencies", comma(uint64(f.Flows)))
+	}
 	if f.Unshown > 0 {
 		s += fmt.Sprintf(" (%s more cannot be drawn)", comma(uint64(f.Unshown)))
 	}
@@ -152,7 +159,7 @@ func (o *exportFlags) choose(output string) error {
 	if o.format == "" {
 		for _, f := range exportFormats {
 			if strings.HasSuffix(base, f.suffix) {
-				o.format = f.name
+				o.format = f.name // of two the longer comes later
 			}
 		}
 	}
@@ -167,8 +174,8 @@ func (o *exportFlags) choose(output string) error {
 	}
 	switch o.format {
 	case "":
-		return usagef("%s: the ending names no format (.pftrace, .json, .parquet, .csv, or a folder); --to names one", output)
-	case "perfetto", "chrome":
+		return usagef("%s: the ending names no format (.pftrace, .json, .speedscope.json, .folded, .parquet, .csv, or a folder); --to names one", output)
+	case "perfetto", "chrome", "speedscope", "folded":
 		if o.folder {
 			return usagef("%s is a folder; %s writes one file", output, o.format)
 		}
@@ -177,7 +184,7 @@ func (o *exportFlags) choose(output string) error {
 		}
 	case "parquet", "csv":
 	default:
-		return usagef("--to %q is not perfetto, chrome, parquet or csv", o.format)
+		return usagef("--to %q is not perfetto, chrome, speedscope, folded, parquet or csv", o.format)
 	}
 	if o.spreadsheet && o.format != "csv" {
 		return usagef("--spreadsheet is for CSV")
@@ -252,6 +259,16 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unshown, s.Counters
 			return err
 		})
+		return []exportedFile{one}, err
+	case "speedscope":
+		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
+			n, err := speedscope.Write(ctx, w, t, "perfsim "+version, told)
+			one.Slices = n
+			return err
+		})
+		return []exportedFile{one}, err
+	case "folded":
+		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error { return folded.Write(ctx, w, t) })
 		return []exportedFile{one}, err
 	}
 	tables, err := o.tables(t)

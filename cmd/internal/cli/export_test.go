@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,6 +91,15 @@ func inputs(t *testing.T) map[string][]string {
 	return in
 }
 
+// withRunB adds the run without anti-dependencies to the flags of an input that
+// has one: measured profiles synchronise by semaphores and have none.
+func withRunB(input []string) []string {
+	if input[0] == "--measured" {
+		return input
+	}
+	return append([]string{"--run-b"}, input...)
+}
+
 type exportReport struct {
 	Files []exportedFile `json:"files"`
 }
@@ -108,12 +118,12 @@ func TestTraceProcessorLoadsExports(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), name+file)
 			var rep exportReport
-			if err := json.Unmarshal([]byte(perfsim(t, append([]string{"export", "--json", "--run-b"}, append(input, path)...)...)), &rep); err != nil {
+			if err := json.Unmarshal([]byte(perfsim(t, append([]string{"export", "--json"}, append(withRunB(input), path)...)...)), &rep); err != nil {
 				t.Fatal(err)
 			}
 			args = append(args, path)
 			files = append(files, rep.Files[0])
-			processes = append(processes, int64(2+strings.Count(strings.Join(input, " "), "--measured")))
+			processes = append(processes, 2) // predicted and measured, or the two runs
 		}
 	}
 	var answers [][][][]any
@@ -196,7 +206,7 @@ func TestDuckDBReadsExports(t *testing.T) {
 	for name, input := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			perfsim(t, append([]string{"export", "--run-b"}, append(input, dir+"/")...)...)
+			perfsim(t, append([]string{"export"}, append(withRunB(input), dir+"/")...)...)
 			perfsim(t, append([]string{"export", "--names", "neuron"}, append(input, dir+"/neuron")...)...)
 			perfsim(t, append([]string{"export", "--to", "csv"}, append(input, dir+"/csv")...)...)
 			var rep struct {
@@ -348,5 +358,81 @@ func TestExportUsage(t *testing.T) {
 		if !bytes.Equal(files[0], files[1]) {
 			t.Errorf("%s differs between one job and four", file)
 		}
+	}
+}
+
+// The folded stacks of a lane add up to its busy time as run prints it.
+func TestFoldedStacksAreBusyTime(t *testing.T) {
+	t.Parallel()
+	for _, input := range [][]string{{"attention.bir.json"}, {"loop.bir.json"}, {"loop.bir.json", "--loops", "trips"}, {"collective.bir.json"}} {
+		name, flags := input[0], input[1:]
+		var run struct {
+			Engines []struct {
+				Name string `json:"name"`
+				Busy uint64 `json:"busy_ns"`
+			} `json:"engines"`
+		}
+		if err := json.Unmarshal([]byte(perfsim(t, append([]string{"run", "--json", example(t, name)}, flags...)...)), &run); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]uint64{}
+		for _, line := range strings.Split(strings.TrimSpace(perfsim(t, append([]string{"export", "--to", "folded", example(t, name), "-"}, flags...)...)), "\n") {
+			k := strings.LastIndexByte(line, ' ')
+			ns, err := strconv.ParseUint(line[k+1:], 10, 64)
+			frames := strings.Split(line[:k], ";")
+			if err != nil || len(frames) < 3 || frames[0] != "predicted" {
+				t.Fatalf("%s: line %q: %v", name, line, err)
+			}
+			got[frames[1]] += ns
+		}
+		for _, e := range run.Engines {
+			if got[e.Name] != e.Busy {
+				t.Errorf("%s: the stacks of %s hold %d ns, it is busy for %d", name, e.Name, got[e.Name], e.Busy)
+			}
+		}
+	}
+}
+
+// A speedscope file has a profile per lane whose frames open and close in the
+// order of time, one at a time, up to the latency.
+func TestSpeedscope(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Schema string `json:"$schema"`
+		Shared struct {
+			Frames []struct{ Name string }
+		}
+		Profiles []struct {
+			Name, Type, Unit string
+			StartValue       uint64
+			EndValue         uint64
+			Events           []struct {
+				Type  string
+				Frame int
+				At    uint64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(perfsim(t, "export", "--to", "speedscope", example(t, "attention.bir.json"), "-")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	matmuls := 0
+	for _, p := range doc.Profiles {
+		if p.Type != "evented" || p.Unit != "nanoseconds" || p.EndValue != 30100 || len(p.Events)%2 != 0 {
+			t.Fatalf("profile %s: %s in %s to %d", p.Name, p.Type, p.Unit, p.EndValue)
+		}
+		at := uint64(0)
+		for k, e := range p.Events {
+			if e.Type != []string{"O", "C"}[k%2] || e.At < at || k%2 == 1 && e.Frame != p.Events[k-1].Frame {
+				t.Fatalf("%s: event %d is %+v", p.Name, k, e)
+			}
+			at = e.At
+			if p.Name == "predicted: PE" && e.Type == "O" && doc.Shared.Frames[e.Frame].Name == "Matmult" {
+				matmuls++
+			}
+		}
+	}
+	if len(doc.Profiles) != 4 || matmuls != 40 || doc.Schema == "" { // 40 matmuls on PE in the README's table
+		t.Errorf("%d profiles, %d matmuls", len(doc.Profiles), matmuls)
 	}
 }

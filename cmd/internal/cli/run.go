@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -348,6 +349,9 @@ func (r runReport) print(out io.Writer) error {
 		if err := tw.Flush(); err != nil {
 			return err
 		}
+		if r.hasTraces() {
+			fmt.Fprint(out, "times in these traces are in ns; viewers label them µs (export writes true units)\n")
+		}
 	}
 	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, strings.TrimSpace(humanize.SIWithDigits(r.Rate, 1, "")))
 	for _, t := range r.Timings {
@@ -385,6 +389,11 @@ func (r runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
 		fmt.Fprintf(tw, "%s\t%s\t%d ns\t%d ns\t\n", e.Name, e.Lane, e.InputNS, e.HereNS)
 	}
 	return tw.Flush()
+}
+
+// hasTraces reports whether traces of the documented form were written.
+func (r runReport) hasTraces() bool {
+	return slices.ContainsFunc(r.Artifacts, func(a systems.Artifact) bool { return a.Kind == "trace" })
 }
 
 func (r runReport) hasLoops() bool {

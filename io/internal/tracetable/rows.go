@@ -17,10 +17,7 @@ type Table[R any] struct {
 
 // executions is the weight of an instruction.
 func executions(t *components.Timeline, i components.InstrID) int64 {
-	if t.Executions == nil {
-		return 1
-	}
-	return int64(min(t.Executions.At(i), math.MaxInt64))
+	return int64(min(t.Weight(i), math.MaxInt64))
 }
 
 // Slices is the table of events.
@@ -28,22 +25,17 @@ func Slices(t *components.Timeline) Table[Slice] {
 	return Table[Slice]{"slice", func(f func(*Slice) error) error {
 		m := t.World.Module
 		var s Slice
-		var bytes, held, slack int64
+		var issue, bytes, held, slack int64
+		var critical bool
 		tracks := trackIDs(t)
 		texts := newTexts(m)
 		waits := m.WaitOpcodes()
 		return t.Merge(func(e *components.TimelineEvent) error {
 			i := int(e.Instr)
 			in := &m.Instr
-			busy := float64(e.Dur)
-			switch {
-			case waits[in.Opcode.At(i)]:
-				busy = 0
-			case e.Process == 0 && t.RowBusy != nil && executions(t, e.Instr) > 0:
-				busy = float64(t.RowBusy[i]) / float64(executions(t, e.Instr))
-			}
-			s = Slice{BusyNS: busy, Executions: executions(t, e.Instr), ID: t.ID(e.Process, e.Instr), TS: int64(e.Start), Dur: int64(e.Dur), EndTS: int64(e.Start + e.Dur), LatencyNS: int64(e.Full),
-				IssueNS: int64(in.Issue.Get(i)), TrackID: tracks[e.Process][e.Lane], TID: int32(e.Lane) + 1, PID: int32(e.Process),
+			times := executions(t, e.Instr)
+			s = Slice{BusyNS: float64(t.Busy(e, waits)) / float64(max(times, 1)), Executions: times, ID: t.ID(e.Process, e.Instr), TS: int64(e.Start), Dur: int64(e.Dur), EndTS: int64(e.Start + e.Dur), LatencyNS: int64(e.Full),
+				TrackID: tracks[e.Process][e.Lane], TID: int32(e.Lane) + 1, PID: int32(e.Process),
 				Engine: texts.lane(e.Lane), Name: m.InstrName(e.Instr), Category: m.Category(e.Instr), Opcode: m.OpcodeName(in.Opcode.At(i)),
 				Core: int32(m.Lanes.Core.At(int(e.Lane))), Row: int64(i), DType: in.DType.At(i).String(), Elements: int64(in.Elems.At(i)),
 				Partitions: int32(in.Parts.At(i)), WaitNS: int64(e.Idle), Source: texts.of(in.Source.Get(i)), HLOName: texts.of(in.HLO.Get(i)),
@@ -59,6 +51,10 @@ func Slices(t *components.Timeline) Table[Slice] {
 				s.Queue = texts.of(m.Queues.Name.At(int(q - 1)))
 			}
 			p := t.Processes[e.Process]
+			if !p.Measured {
+				issue = int64(in.Issue.Get(i))
+				s.IssueNS = &issue
+			}
 			if w := t.Why; w != nil && !p.Measured && p.Run == w.Run {
 				s.Cause = w.Cause.At(i).String()
 				if by := w.Pred.At(i); by != components.NoInstr {
@@ -69,7 +65,10 @@ func Slices(t *components.Timeline) Table[Slice] {
 					slack = int64(t.Slack[i])
 					s.SlackNS = &slack
 				}
-				s.IsCritical = t.Critical != nil && t.Critical.Has(uint32(i))
+				if t.Critical != nil {
+					critical = t.Critical.Has(uint32(i))
+					s.IsCritical = &critical
+				}
 			}
 			return f(&s)
 		})
@@ -215,7 +214,7 @@ func Instructions(t *components.Timeline) Table[Instruction] {
 		m := t.World.Module
 		texts := newTexts(m)
 		var r Instruction
-		var pc int64
+		var pc, compilerPC, ref int64
 		return t.Merge(func(e *components.TimelineEvent) error {
 			if e.Process != 0 {
 				return nil
@@ -224,14 +223,22 @@ func Instructions(t *components.Timeline) Table[Instruction] {
 			in := &m.Instr
 			r = Instruction{ID: t.ID(0, e.Instr), StartTS: int64(e.Start), EndTS: int64(e.Start + e.Full), DurationNS: int64(e.Full),
 				Engine: profilerEngine[m.Lanes.Engine.At(int(e.Lane))], Track: texts.lane(e.Lane), CoreIdx: int32(m.Lanes.Core.At(int(e.Lane))),
-				Opcode: m.OpcodeName(in.Opcode.At(i)), Operands: m.Symbols.String(in.Text.Get(i)), PC: int64(in.PC.Get(i)), BirName: m.InstrName(e.Instr),
-				RawBirID: int64(in.Ref.Get(i)), HLOName: texts.of(in.HLO.Get(i)), Source: texts.of(in.Source.Get(i)), Executions: executions(t, e.Instr), EvtWaitNS: int64(e.Idle)}
+				Opcode: m.OpcodeName(in.Opcode.At(i)), Operands: m.Symbols.String(in.Text.Get(i)), BirName: m.InstrName(e.Instr),
+				HLOName: texts.of(in.HLO.Get(i)), Source: texts.of(in.Source.Get(i)), Executions: executions(t, e.Instr), EvtWaitNS: int64(e.Idle)}
 			if r.Engine == "" {
 				r.Engine = r.Track
 			}
-			if pc = int64(in.CompilerPC.Get(i)); pc > 0 {
-				pc--
-				r.CompilerPC = &pc
+			if in.PC.Len() > 0 {
+				pc = int64(in.PC.At(i))
+				r.PC = &pc
+			}
+			if in.Ref.Len() > 0 {
+				ref = int64(in.Ref.At(i))
+				r.RawBirID = &ref
+			}
+			if compilerPC = int64(in.CompilerPC.Get(i)); compilerPC > 0 {
+				compilerPC--
+				r.CompilerPC = &compilerPC
 			}
 			return f(&r)
 		})
@@ -263,12 +270,12 @@ func Columns[R any](table string) []Field {
 	for k := range rt.NumField() {
 		f := rt.Field(k)
 		tag := f.Tag.Get("parquet")
-		name, _, _ := strings.Cut(tag, ",")
+		name, options, _ := strings.Cut(tag, ",")
 		typ := f.Type
-		required := true
 		if typ.Kind() == reflect.Pointer {
-			typ, required = typ.Elem(), false
+			typ = typ.Elem()
 		}
+		required := !strings.Contains(options, "optional")
 		kind := map[reflect.Kind]string{reflect.Int64: "INT64", reflect.Int32: "INT32", reflect.String: "STRING", reflect.Bool: "BOOL", reflect.Float64: "DOUBLE"}[typ.Kind()]
 		out = append(out, Field{table, name, kind, f.Tag.Get("unit"), f.Tag.Get("doc"), required})
 	}

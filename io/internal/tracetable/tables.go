@@ -13,16 +13,17 @@ import (
 
 // schemaVersion changes when a column changes its name, type or meaning. A
 // new column does not change it.
-const schemaVersion = "1"
+const schemaVersion = "2"
 
-// Slice is one event.
+// Slice is one event. Columns marked optional are null where the value is not
+// known; those that are no pointers are not known where they are zero.
 type Slice struct {
 	ID         int64   `parquet:"id,delta" doc:"number of the event; process above bit 40, instruction row below"`
 	TS         int64   `parquet:"ts,delta" unit:"ns" doc:"start; blocks follow one another"`
 	Dur        int64   `parquet:"dur" unit:"ns" doc:"as drawn: to its end or to the start of the next on its lane"`
 	EndTS      int64   `parquet:"end_ts" unit:"ns" doc:"ts + dur"`
 	LatencyNS  int64   `parquet:"latency_ns" unit:"ns" doc:"to when its result is there"`
-	IssueNS    int64   `parquet:"issue_ns" unit:"ns" doc:"how long it keeps its lane, as costed"`
+	IssueNS    *int64  `parquet:"issue_ns,optional" unit:"ns" doc:"how long it keeps its lane, as costed; null for measured events"`
 	BusyNS     float64 `parquet:"busy_ns" unit:"ns" doc:"what one execution adds to the busy time of its lane, the mean of its executions; waits for semaphores add nothing"`
 	Executions int64   `parquet:"executions" doc:"weight: runs of the function times trips of the loops around it; sums over slices multiply by it"`
 	TrackID    int32   `parquet:"track_id" doc:"row of track"`
@@ -36,21 +37,21 @@ type Slice struct {
 	ParentID   *int64  `parquet:"parent_id,optional" doc:"null"`
 	Core       int32   `parquet:"core"`
 	Row        int64   `parquet:"row,delta" doc:"row of the instruction, in program order"`
-	Function   string  `parquet:"function,dict"`
-	Block      string  `parquet:"block,dict" doc:"top-level block"`
-	Source     string  `parquet:"source,dict" doc:"file:line"`
-	HLOName    string  `parquet:"hlo_name,dict"`
-	DType      string  `parquet:"dtype,dict"`
-	Elements   int64   `parquet:"elements" doc:"per partition"`
-	Partitions int32   `parquet:"partitions"`
+	Function   string  `parquet:"function,optional,dict"`
+	Block      string  `parquet:"block,optional,dict" doc:"top-level block"`
+	Source     string  `parquet:"source,optional,dict" doc:"file:line"`
+	HLOName    string  `parquet:"hlo_name,optional,dict" doc:"name of the HLO instruction it comes from"`
+	DType      string  `parquet:"dtype,optional,dict" doc:"element type of the first input"`
+	Elements   int64   `parquet:"elements,optional" doc:"per partition"`
+	Partitions int32   `parquet:"partitions,optional" doc:"of the first input"`
 	Bytes      *int64  `parquet:"bytes,optional" unit:"bytes" doc:"that a DMA moves"`
-	Queue      string  `parquet:"queue,dict" doc:"DMA queue"`
-	Operands   string  `parquet:"operands" doc:"as the input had them"`
+	Queue      string  `parquet:"queue,optional,dict" doc:"DMA queue"`
+	Operands   string  `parquet:"operands,optional" doc:"as the input had them"`
 	WaitNS     int64   `parquet:"wait_ns" unit:"ns" doc:"how long the lane was idle before"`
-	Cause      string  `parquet:"cause,dict" doc:"what held it; empty where not known"`
+	Cause      string  `parquet:"cause,optional,dict" doc:"what held it; run A only"`
 	HeldBy     *int64  `parquet:"held_by,optional" doc:"id of the event that held it"`
 	SlackNS    *int64  `parquet:"slack_ns,optional" unit:"ns" doc:"how much it could slip"`
-	IsCritical bool    `parquet:"is_critical" doc:"on the critical path"`
+	IsCritical *bool   `parquet:"is_critical,optional" doc:"on the critical path; run A only"`
 }
 
 // Dependency is one edge.
@@ -93,7 +94,7 @@ type Counter struct {
 type Metric struct {
 	Name  string  `parquet:"name"`
 	Value float64 `parquet:"value"`
-	Unit  string  `parquet:"unit,dict"`
+	Unit  string  `parquet:"unit,optional,dict"`
 }
 
 // Field describes one column of one table.
@@ -101,8 +102,8 @@ type Field struct {
 	Table       string `parquet:"table_name,dict"`
 	Name        string `parquet:"field_name"`
 	Type        string `parquet:"field_type,dict"`
-	Unit        string `parquet:"field_unit,dict"`
-	Description string `parquet:"field_description"`
+	Unit        string `parquet:"field_unit,optional,dict"`
+	Description string `parquet:"field_description,optional"`
 	Required    bool   `parquet:"required"`
 }
 
@@ -124,13 +125,13 @@ type Instruction struct {
 	Track      string `parquet:"timeline_track,dict" doc:"lane by name"`
 	CoreIdx    int32  `parquet:"pcore_idx"`
 	Opcode     string `parquet:"opcode,dict"`
-	Operands   string `parquet:"operands"`
-	PC         int64  `parquet:"pc"`
+	Operands   string `parquet:"operands,optional"`
+	PC         *int64 `parquet:"pc,optional"`
 	CompilerPC *int64 `parquet:"compiler_pc,optional"`
 	BirName    string `parquet:"bir_instruction_name"`
-	RawBirID   int64  `parquet:"raw_bir_id"`
-	HLOName    string `parquet:"hlo_name,dict"`
-	Source     string `parquet:"nki_source_location,dict"`
+	RawBirID   *int64 `parquet:"raw_bir_id,optional"`
+	HLOName    string `parquet:"hlo_name,optional,dict"`
+	Source     string `parquet:"nki_source_location,optional,dict"`
 	EvtWaitNS  int64  `parquet:"evt_wait_time_ns" unit:"ns" doc:"how long the lane was idle before"`
 	Executions int64  `parquet:"executions" doc:"weight: runs of the function times trips of the loops around it"`
 }

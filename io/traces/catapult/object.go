@@ -52,6 +52,7 @@ type object struct {
 	opt   ObjectOptions
 	out   *bufio.Writer
 	buf   []byte
+	name  []byte
 	stats ObjectStats
 	// drawn is how long the events of the first process are drawn.
 	drawn  []uint64
@@ -163,7 +164,7 @@ func (w *object) event(e *components.TimelineEvent) {
 	i := int(e.Instr)
 	in := &w.m.Instr
 	b := append(w.next(), `{"name":"`...)
-	b = format.AppendJSONText(b, w.m.InstrName(e.Instr))
+	b = format.AppendJSONText(b, w.m.Label(e.Instr))
 	b = append(b, `","cat":"`...)
 	b = append(b, w.m.Category(e.Instr)...)
 	b = append(b, `","ph":"X","ts":`...)
@@ -176,8 +177,9 @@ func (w *object) event(e *components.TimelineEvent) {
 	b = strconv.AppendInt(b, int64(e.Lane)+1, 10)
 	b = append(b, `,"args":{"id":`...)
 	b = strconv.AppendInt(b, w.t.ID(e.Process, e.Instr), 10)
-	b = append(b, `,"opcode":`...)
-	b = format.AppendJSONString(b, w.m.OpcodeName(in.Opcode.At(i)))
+	b = append(b, `,"instruction":"`...)
+	w.name = w.m.AppendInstrName(w.name[:0], e.Instr)
+	b = append(format.AppendJSONText(b, w.name), '"')
 	for _, x := range []struct {
 		name string
 		s    ecs.Symbol

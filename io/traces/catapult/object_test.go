@@ -81,7 +81,16 @@ func TestWriteObject(t *testing.T) {
 			if get("pid") == "1" {
 				text = append(text, get("tid")+" "+get("ts")+" "+get("dur"))
 			}
-			names[string(e["name"])] = true
+			var args struct {
+				Instruction string `json:"instruction"`
+			}
+			if err := json.Unmarshal(e["args"], &args); err != nil {
+				t.Fatal(err)
+			}
+			names[args.Instruction] = true
+			if get("name") != "Generic" {
+				t.Errorf("a slice is called %s, not by its opcode", e["name"])
+			}
 		case "s", "f":
 			text = append(text, get("ph")+get("id")+" "+get("tid")+" "+get("ts"))
 			if get("ph") == "f" && get("bp") != "e" {
@@ -93,8 +102,8 @@ func TestWriteObject(t *testing.T) {
 	if strings.Join(text, "\n") != strings.Join(want, "\n") {
 		t.Errorf("events are\n%s\nwant\n%s", strings.Join(text, "\n"), strings.Join(want, "\n"))
 	}
-	if !names["\"lo\\\"ad\\n\uFFFD\uFFFD\""] {
-		t.Errorf("names %v", names)
+	if !names["lo\"ad\n\uFFFD\uFFFD"] || !names["I-1"] {
+		t.Errorf("instructions %v", names)
 	}
 	if strings.Contains(out.String(), `\ud`) || !strings.HasSuffix(out.String(), "]}\n") {
 		t.Error("the form is one that viewers refuse")

@@ -50,7 +50,7 @@ const (
 	eventAnnotation  = 4
 	eventType        = 9
 	eventTrack       = 11
-	eventName        = 23
+	eventNameIID     = 10
 	eventDouble      = 44
 	eventFlows       = 47
 	eventFlowsEnd    = 48
@@ -59,11 +59,13 @@ const (
 	typeCounter      = 4
 
 	internedCategories  = 1
+	internedNames       = 2
 	internedAnnotations = 3
 	internedStrings     = 29
 
 	annotationNameIID   = 1
 	annotationUint      = 3
+	annotationString    = 6
 	annotationStringIID = 17
 )
 
@@ -111,6 +113,7 @@ type writer struct {
 	packet   []byte
 	body     []byte
 	part     []byte
+	name     []byte
 	open     ends
 	begun    bool
 
@@ -347,9 +350,10 @@ func (w *writer) slice(e *components.TimelineEvent) error {
 	track := laneTrack(e.Process, e.Lane)
 	b := appendUint(appendUint(w.body[:0], eventType, typeBegin), eventTrack, track)
 	b = appendUint(b, eventCategoryIID, w.intern(internedCategories, w.m.Category(e.Instr)))
-	b = appendString(b, eventName, w.m.InstrName(e.Instr))
+	b = appendUint(b, eventNameIID, w.intern(internedNames, w.m.Label(e.Instr)))
+	w.name = w.m.AppendInstrName(w.name[:0], e.Instr)
+	b = w.text(b, "instruction", string(w.name))
 	b = w.number(b, "row", uint64(i))
-	b = w.word(b, "opcode", w.m.OpcodeName(in.Opcode.At(i)))
 	if s := in.Source.Get(i); s != 0 {
 		b = w.word(b, "source", w.m.Symbols.String(s))
 	}
@@ -417,6 +421,15 @@ func (w *writer) number(b []byte, name string, v uint64) []byte {
 	return appendBytes(b, eventAnnotation, a)
 }
 
+// text annotates with a string that few events share.
+func (w *writer) text(b []byte, name, v string) []byte {
+	a := appendUint(w.part[:0], annotationNameIID, w.intern(internedAnnotations, name))
+	a = appendString(a, annotationString, v)
+	w.part = a
+	return appendBytes(b, eventAnnotation, a)
+}
+
+// word annotates with a string that many events share.
 func (w *writer) word(b []byte, name, v string) []byte {
 	a := appendUint(w.part[:0], annotationNameIID, w.intern(internedAnnotations, name))
 	a = appendUint(a, annotationStringIID, w.intern(internedStrings, v))

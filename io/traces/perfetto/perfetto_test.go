@@ -102,6 +102,8 @@ func TestWrite(t *testing.T) {
 	var got []packet
 	flowsOut, flowsIn := map[uint64]int{}, map[uint64]int{}
 	interned := map[uint64]bool{}
+	names, instructions := map[string]int{}, map[string]bool{} // names of slices, instructions in their arguments
+	texts := map[uint64]string{}
 	var descriptors int
 	for n, p := range fields(t, out.Bytes())[tracePacket] {
 		f := fields(t, p.([]byte))
@@ -115,11 +117,21 @@ func TestWrite(t *testing.T) {
 				for _, x := range entries {
 					id := fields(t, x.([]byte))[1][0].(uint64)
 					interned[uint64(table)<<32|id] = true
+					texts[uint64(table)<<32|id] = string(fields(t, x.([]byte))[2][0].([]byte))
 				}
 			}
 		}
 		if c := e[eventCategoryIID]; len(c) > 0 && !interned[internedCategories<<32|c[0].(uint64)] {
 			t.Errorf("packet %d uses a category that is not there yet", n)
+		}
+		if n := e[eventNameIID]; len(n) > 0 {
+			names[texts[internedNames<<32|n[0].(uint64)]]++
+			for _, a := range e[eventAnnotation] {
+				a := fields(t, a.([]byte))
+				if texts[internedAnnotations<<32|a[annotationNameIID][0].(uint64)] == "instruction" {
+					instructions[string(a[annotationString][0].([]byte))] = true
+				}
+			}
 		}
 		at := f[packetTimestamp][0].(uint64)
 		got = append(got, packet{at, e[eventType][0].(uint64), e[eventTrack][0].(uint64)})
@@ -137,6 +149,12 @@ func TestWrite(t *testing.T) {
 				t.Errorf("counter is %v", v)
 			}
 		}
+	}
+	if len(names) != 1 || names["Generic"] != 4 {
+		t.Errorf("the slices are called %v, not by their opcodes", names)
+	}
+	if len(instructions) != 4 || !instructions["I-1"] || !instructions["lo\uFFFDad\uFFFD"] {
+		t.Errorf("the slices are of instructions %v", instructions)
 	}
 	// A process, two lanes, a counter.
 	if descriptors != 4 {
