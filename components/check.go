@@ -7,8 +7,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/ecs"
 )
 
@@ -76,8 +74,7 @@ func (m *Module) CheckJobs(ctx context.Context, jobs int) error {
 func rowsInParallel(ctx context.Context, jobs, n int, check func(lo, hi int) error) error {
 	const size = 1 << 18
 	errs := make([]error, (n+size-1)/size)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, jobs))
+	g, ctx := ecs.NewGroup(ctx, jobs)
 	for c := range errs {
 		g.Go(func() error {
 			errs[c] = check(c*size, min((c+1)*size, n))

@@ -76,8 +76,18 @@ type Config struct {
 	// Why asks models that have rules of their own to say what held every
 	// instruction.
 	Why bool
+	// Costs replace what the model says about single rows; the calibrated
+	// model, which times work by the state of the machine, has none.
+	Costs []RowCost
 	// Progress, where not nil, is told the share done of the running system.
 	Progress func(done, total int64)
+}
+
+// RowCost is the cost of one instruction as the caller gives it, in ns; nil
+// leaves the model's.
+type RowCost struct {
+	Row            InstrID
+	Issue, Latency *uint32
 }
 
 // Latency returns the predicted time of the whole module in ns, by run: the

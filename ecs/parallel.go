@@ -1,8 +1,8 @@
 package ecs
 
 import (
+	"context"
 	"runtime"
-	"sync"
 	"sync/atomic"
 )
 
@@ -17,17 +17,17 @@ func Parallel(n int, f func(i int)) {
 		return
 	}
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	g, _ := NewGroup(context.Background(), p)
 	for range p {
-		wg.Go(func() {
+		g.Go(func() error {
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= n {
-					return
+					return nil
 				}
 				f(i)
 			}
 		})
 	}
-	wg.Wait()
+	g.Wait() // no function fails
 }

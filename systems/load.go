@@ -68,8 +68,12 @@ type Loaded struct {
 	path     string // what lies beside it counts; "" where there is nothing
 	settings Settings
 	preAlloc func(context.Context) (*components.Module, error)
-	prepared bool        // the dependencies are rebuilt, as rebuilt tells
-	rebuilt  deps.Report // see Prepare
+
+	// Of a prepared module, see Prepare: what was rebuilt, and the module with
+	// rows for transfers, which the reference model places.
+	prepared bool
+	rebuilt  deps.Report
+	expanded *components.Module
 }
 
 // ChoiceError is the error of an input that has several graphs of which none
@@ -174,8 +178,8 @@ func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*components.Gra
 	res.Module.Format = formatName
 	l.Module, l.Lowering = res.Module, &res.Report
 	if !opt.Infinite && !l.settings.NoPreAlloc {
+		opt.Infinite, opt.Operands, opt.Progress = true, false, nil
 		l.preAlloc = func(ctx context.Context) (*components.Module, error) {
-			opt.Infinite, opt.Operands, opt.Progress = true, false, nil
 			res, err := lower.Lower(ctx, g, mach, opt)
 			if err != nil {
 				return nil, err

@@ -3,10 +3,12 @@ package systems
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/summary"
+	"perfsim/systems/transfer"
 	"perfsim/systems/whatif"
 )
 
@@ -66,16 +68,50 @@ func atEnd() Pass {
 // and its costs are its own.
 func ownCosts(m *components.Module) *components.Module {
 	c := *m
-	c.Notes = slices.Clone(m.Notes)
+	c.Notes, c.Attributes = slices.Clone(m.Notes), slices.Clip(m.Attributes)
 	c.Instr.Issue = ecs.NewColumn[uint32](m.Instr.Issue.Name())
 	c.Instr.Latency = ecs.NewColumn[uint32](m.Instr.Latency.Name())
 	return &c
 }
 
-// Prepare rebuilds the dependencies that the loaded module lacks, or all where
-// the settings say so. Simulate then leaves the module as it is, and may be
-// called several times, with other machines and models too, at the same time.
+// Prepare readies l for many predictions, several at a time, with other
+// machines and models too. Dependencies that the input lacks are rebuilt, or
+// all where the settings say so, and transfers get rows of their own. Simulate
+// then writes to columns of its own and leaves the tables as they are.
 func (l *Loaded) Prepare(ctx context.Context, jobs int) error {
+	if err := l.rebuild(ctx, jobs); err != nil {
+		return err
+	}
+	l.Module.Symbols.Find([]byte("x")) // makes the index of names
+	var err error
+	if l.expanded, err = transfer.Expand(l.Module); err != nil {
+		return err
+	}
+	if early := l.preAlloc; early != nil {
+		var mu sync.Mutex
+		var made *components.Module
+		l.preAlloc = func(ctx context.Context) (*components.Module, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if made == nil {
+				m, err := early(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if made, err = transfer.Expand(m); err != nil {
+					return nil, err
+				}
+			}
+			return ownCosts(made), nil
+		}
+	}
+	l.prepared = true
+	return nil
+}
+
+// rebuild derives the dependencies that the settings ask for or the input
+// lacks, and keeps what was done.
+func (l *Loaded) rebuild(ctx context.Context, jobs int) error {
 	if l.settings.RebuildDeps {
 		if err := l.canRebuild(); err != nil {
 			return err
@@ -88,9 +124,7 @@ func (l *Loaded) Prepare(ctx context.Context, jobs int) error {
 	if err != nil {
 		return err
 	}
-	if _, err = order.Run(ctx, w, nil); err != nil {
-		return err
-	}
-	l.rebuilt, l.prepared = w.Rebuilt, true
-	return nil
+	_, err = order.Run(ctx, w, nil)
+	l.rebuilt = w.Rebuilt
+	return err
 }

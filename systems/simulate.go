@@ -13,6 +13,7 @@ import (
 	"perfsim/ecs"
 	"perfsim/io/format"
 	"perfsim/io/neuron/metricstore"
+	"perfsim/systems/change"
 	"perfsim/systems/emit"
 	"perfsim/systems/sched"
 )
@@ -24,6 +25,9 @@ type Request struct {
 	Settings
 	// Loaded is a module that Load returned, instead of what Reading names.
 	Loaded *Loaded
+	// Changes give single instructions other work or costs; the module that was
+	// loaded stays as it is.
+	Changes []change.Change
 	// On is the machine, where not nil; it replaces Settings.Machine.
 	On *machine.Machine
 
@@ -63,7 +67,7 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	}
 	res := &Result{Input: l.Input, Lowering: l.Lowering, ReadTime: time.Since(began)}
 	m := l.Module
-	if l.prepared {
+	if l.prepared || len(r.Changes) > 0 {
 		m = ownCosts(m)
 	}
 	w := newWorld(m)
@@ -82,6 +86,19 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	if r.RebuildDeps {
 		if err := l.canRebuild(); err != nil {
 			return nil, err
+		}
+	}
+	if l.prepared && w.Config.Model == components.Reference {
+		m = ownCosts(l.expanded)
+		w.Module = m
+	}
+	if len(r.Changes) > 0 {
+		if err := expand(&w.World); err != nil {
+			return nil, err
+		}
+		m = w.Module
+		if w.Config.Costs, err = change.Apply(m, r.Changes, w.Config.Model); err != nil {
+			return nil, RequestError{err}
 		}
 	}
 	w.Out, w.Log, w.PreAlloc = r.Out, r.Log, l.preAlloc
@@ -144,18 +161,7 @@ func (l *Loaded) Keep(ctx context.Context, jobs int) error {
 	if !s.RebuildDeps {
 		return nil
 	}
-	if err := l.canRebuild(); err != nil {
-		return err
-	}
-	w := newWorld(m)
-	w.RebuildDeps = true
-	w.Config = components.Config{Jobs: max(jobs, 1)}
-	order, err := order(Options{Only: predicting.Only[:2]})
-	if err != nil {
-		return err
-	}
-	_, err = order.Run(ctx, w, nil)
-	return err
+	return l.rebuild(ctx, jobs)
 }
 
 // canRebuild fails where there is nothing to rebuild dependencies from.

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/format"
@@ -98,8 +96,7 @@ func open(ctx context.Context, path string, jobs int, choose func(h *header) fun
 		n := uint64(s.cols[p.col].Bytes)
 		s.raw[p.col] = b[at[p.col] : at[p.col]+n : at[p.col]+n]
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, jobs))
+	g, ctx := ecs.NewGroup(ctx, jobs)
 	for _, p := range todo {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -276,8 +273,7 @@ func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string
 	}
 	bad := make([]error, len(todo))
 	var done atomic.Int64
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, jobs))
+	g, gctx := ecs.NewGroup(ctx, jobs)
 	for n, at := range todo {
 		g.Go(func() error {
 			c, raw := &s.cols[at.col], s.raw[at.col]

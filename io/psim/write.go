@@ -7,9 +7,8 @@ import (
 	"io"
 	"math"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/io/format"
 )
 
@@ -35,8 +34,7 @@ func Write(ctx context.Context, w io.Writer, m *components.Module, opt format.Op
 			return fmt.Errorf("a name of %d bytes is too long for a snapshot", len(s))
 		}
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, opt.Jobs))
+	g, gctx := ecs.NewGroup(ctx, opt.Jobs)
 	for i := range cols {
 		raw, sums := data[i].Raw(), cols[i].sums
 		for lo := 0; lo < len(sums); lo += sumBatch {

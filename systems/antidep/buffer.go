@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/internal/overlap"
@@ -96,8 +94,7 @@ func Buffers(ctx context.Context, m *components.Module, anti ecs.Set, jobs int) 
 	}
 	parts := make([]part, (len(edges)+chunk-1)/chunk)
 	known := m.Operands.Len() > 0
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, jobs))
+	g, ctx := ecs.NewGroup(ctx, jobs)
 	for n := range parts {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {

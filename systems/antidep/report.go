@@ -8,8 +8,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
@@ -249,8 +247,7 @@ func detour(w *components.World, a *components.Attribution, p *attribute.Path, o
 // exact predicts anew without the anti-dependencies of each of the first top
 // buffers of order that may cost anything.
 func (r *Report) exact(ctx context.Context, w *components.World, engine scenario.Engine, t *Table, order []int, top int) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	pool := scenario.NewPool(w)
 	for _, k := range order {
 		c := &r.Buffers[k]

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/place"
@@ -26,8 +24,7 @@ func Bind(ctx context.Context, w *components.World, rules place.Rules, run compo
 	tops := m.TopBlocks()
 	gaps := make([][]gap, len(tops))
 	others := make([][]components.Other, len(tops))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for n, row := range tops {
 		g.Go(func() error {
 			b := newBinder(newBlock(w, rules, run, row), &a)

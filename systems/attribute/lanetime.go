@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/place"
@@ -148,8 +146,7 @@ const blocksAtOnce = 256
 // walkLanes accounts for the lanes of some blocks.
 func walkLanes(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution, o Options, rows []int) ([]*laneWalk, error) {
 	parts := make([]*laneWalk, len(rows))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for n, row := range rows {
 		g.Go(func() error {
 			b := newBlock(w, rules, a.Run, row)

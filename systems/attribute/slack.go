@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/place"
@@ -28,8 +26,7 @@ import (
 // first.
 func Slack(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution) ([]uint64, error) {
 	late := make([]uint64, w.Module.Instr.Len())
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for _, row := range w.Module.TopBlocks() {
 		g.Go(func() error {
 			s := newSlacker(newBlock(w, rules, a.Run, row), a, late)

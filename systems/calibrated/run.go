@@ -8,10 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs"
 )
 
 // Run places all top-level blocks of the world with the calibrated model and
@@ -39,8 +38,7 @@ func Run(ctx context.Context, w *components.World) error {
 	top := m.TopBlocks()
 	spreads := make([]Spread, len(top))
 	freed := make([]int, len(top))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for n, b := range top {
 		g.Go(func() error {
 			lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)

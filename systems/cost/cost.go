@@ -9,10 +9,9 @@ import (
 	"math"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs"
 )
 
 // The models a simulation may use.
@@ -59,8 +58,7 @@ func Fill(ctx context.Context, w *components.World) error {
 		return fmt.Errorf("the %s model gives instructions no costs", w.Config.Model)
 	}
 	issue, latency := m.Instr.Issue.Slice(), m.Instr.Latency.Slice()
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for lo := 0; lo < n; lo += chunk {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -92,6 +90,14 @@ func Fill(ctx context.Context, w *components.World) error {
 	}
 	if ref != nil {
 		ref.estimates(issue, latency)
+	}
+	for _, c := range w.Config.Costs {
+		if c.Issue != nil {
+			issue[c.Row] = *c.Issue
+		}
+		if c.Latency != nil {
+			latency[c.Row] = *c.Latency
+		}
 	}
 	noteDefaults(w, plan)
 	return nil

@@ -82,15 +82,21 @@ func newPlan(r *reference) *plan {
 		listed bool
 	}
 	at := map[key]uint32{}
+	var distinct []key
 	for op, c := range r.costs {
 		_, listed := r.ref.Costs[r.m.OpcodeName(components.Opcode(op))]
-		first, ok := at[key{c, listed}]
+		k := key{c, listed}
+		first, ok := at[k]
 		if !ok {
-			first = uint32(len(p.formulas))
-			at[key{c, listed}] = first
-			p.formulas = append(p.formulas, r.formulasOf(&c, !listed)...)
+			first = uint32(len(distinct) * formulasPerCost)
+			at[k] = first
+			distinct = append(distinct, k)
 		}
 		p.of[op] = first
+	}
+	p.formulas = make([]formula, len(distinct)*formulasPerCost)
+	for n := range distinct {
+		r.formulasOf(&distinct[n].cost, !distinct[n].listed, p.formulas[n*formulasPerCost:][:formulasPerCost])
 	}
 	for d := range p.class {
 		p.class[d] = uint8(formulaIndex(0, components.DType(d).Size(), 0) / 2)
@@ -114,8 +120,10 @@ func (r *reference) windowOf(lane uint16) window {
 	return window{compute + 1, compute}
 }
 
-func (r *reference) formulasOf(c *machine.Cost, isDefault bool) []formula {
-	out, clock := make([]formula, formulasPerCost), r.clock
+// formulasOf fills out with the formulas of cost c by engine, element size and
+// PSUM mix, in the order of formulaIndex.
+func (r *reference) formulasOf(c *machine.Cost, isDefault bool, out []formula) {
+	clock := r.clock
 	for e := range components.NumEngines {
 		hz := float64(clockOf(clock, e))
 		if c.Clock != "" {
@@ -158,7 +166,6 @@ func (r *reference) formulasOf(c *machine.Cost, isDefault bool) []formula {
 			}
 		}
 	}
-	return out
 }
 
 // oneTile makes any number of parts, which has sixteen bits, one tile:

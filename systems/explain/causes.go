@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/attribute"
@@ -216,8 +214,7 @@ func dropClass(class uint8) func(c *components.World) {
 // evaluate predicts anew without each cause.
 func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
 	base := x.World.Latency(components.RunA)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, x.World.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, x.World.Config.Jobs)
 	pool := scenario.NewPool(x.World)
 	sharing := x.sharing()
 	for k := range list {

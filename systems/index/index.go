@@ -7,8 +7,6 @@ package index
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 )
@@ -16,8 +14,7 @@ import (
 // Build fills those of w.ByLane, w.ByOpcode and w.ByClass that are not there.
 func Build(ctx context.Context, w *components.World) error {
 	m := w.Module
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	if w.ByLane == nil {
 		g.Go(func() error {
 			w.ByLane = ecs.BuildIndex(m.Instr.Lane.Slice(), m.Lanes.Len(), 0)

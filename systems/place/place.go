@@ -18,8 +18,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 )
@@ -125,8 +123,7 @@ func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, a
 		}
 		return nil
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(w.Config.Jobs)
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for _, b := range blocks {
 		g.Go(func() error { return place(ctx, b) })
 	}

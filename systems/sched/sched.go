@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/systems/place"
 )
 
@@ -135,8 +134,7 @@ func schedule(ctx context.Context, w *components.World, opt Options) ([]Block, [
 	rules := place.RulesFor(w)
 	place.Prepare(scratch, rules)
 	region := regions(m)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, gctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for _, b := range top {
 		g.Go(func() error { return block(gctx, scratch, rules, region, b, opt, order) })
 	}

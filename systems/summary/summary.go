@@ -3,7 +3,7 @@
 package summary
 
 import (
-	"golang.org/x/sync/errgroup"
+	"context"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -86,8 +86,7 @@ func Make(w *components.World) Summary {
 		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
 	// Two passes over different columns, side by side where cores are free.
 	var counts [components.NumEdgeKinds]uint64
-	var g errgroup.Group
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, _ := ecs.NewGroup(context.Background(), w.Config.Jobs)
 	g.Go(func() error { s.engines(w); return nil })
 	g.Go(func() error { counts = m.Edges.Counts(); return nil })
 	g.Wait() // none of them fails

@@ -13,10 +13,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs"
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
@@ -58,8 +57,7 @@ func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, poi
 	}
 	r.Base.Bound = bound.String()
 	var done atomic.Int64
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	worth := sync.OnceValues(func() (map[antidep.Buffer]int, error) { return worthOf(ctx, w, engine) })
 	for k, settings := range points {
 		g.Go(func() error {
@@ -216,8 +214,7 @@ func Elasticities(ctx context.Context, w *components.World, engine scenario.Engi
 	names := candidates(w)
 	list := make([]Elasticity, len(names))
 	var done atomic.Int64
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, w.Config.Jobs))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	ns, base := w.Latency(components.RunA), NewBase(w, engine)
 	for k, name := range names {
 		g.Go(func() error {

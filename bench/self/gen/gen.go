@@ -10,8 +10,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"perfsim/components"
 	"perfsim/ecs"
 )
@@ -291,8 +289,7 @@ func (r *random) below(n uint64) uint64 {
 
 // parallel calls f for all chunks of rows.
 func (g *generator) parallel(ctx context.Context, f func(lo, hi uint32)) error {
-	eg, ctx := errgroup.WithContext(ctx)
-	eg.SetLimit(g.opt.Jobs)
+	eg, ctx := ecs.NewGroup(ctx, g.opt.Jobs)
 	n := uint32(g.opt.Instructions)
 	for lo := uint32(0); lo < n; lo += min(chunk, n-lo) {
 		eg.Go(func() error {
