@@ -39,7 +39,7 @@ func Slices(t *components.Timeline) Table[Slice] {
 				Engine: texts.lane(e.Lane), Name: m.InstrName(e.Instr), Category: m.Category(e.Instr), Opcode: m.OpcodeName(in.Opcode.At(i)),
 				Core: int32(m.Lanes.Core.At(int(e.Lane))), Row: int64(i), DType: in.DType.At(i).String(), Elements: int64(in.Elems.At(i)),
 				Partitions: int32(in.Parts.At(i)), WaitNS: int64(e.Idle), Source: texts.of(in.Source.Get(i)), HLOName: texts.of(in.HLO.Get(i)),
-				Operands: m.Symbols.String(in.Text.Get(i))}
+				Scope: texts.of(in.Scope.Get(i)), Operator: texts.operator(e.Instr), Operands: m.Symbols.String(in.Text.Get(i))}
 			b := t.Blocks[t.Block(e.Instr)]
 			s.Block, s.Function = texts.of(m.Blocks.Name.At(b)), texts.of(m.Functions.Name.At(int(m.Blocks.Function.At(b))))
 			if in.DMABytes.Len() > 0 {
@@ -102,6 +102,14 @@ func (t *texts) of(s ecs.Symbol) string {
 		t.cache[s] = v
 	}
 	return v
+}
+
+// operator returns the operator of an instruction.
+func (t *texts) operator(i components.InstrID) string {
+	if s := t.m.Instr.HLO.Get(int(i)); s != 0 {
+		return t.of(s)
+	}
+	return t.m.OperatorOf(i)
 }
 
 // trackIDs numbers the lanes of all processes.

@@ -183,7 +183,7 @@ func (w *object) event(e *components.TimelineEvent) {
 	for _, x := range []struct {
 		name string
 		s    ecs.Symbol
-	}{{"source", in.Source.Get(i)}, {"hlo_name", in.HLO.Get(i)}} {
+	}{{"source", in.Source.Get(i)}, {"hlo_name", in.HLO.Get(i)}, {"scope", in.Scope.Get(i)}} {
 		if x.s != 0 {
 			b = append(append(append(b, `,"`...), x.name...), `":`...)
 			b = format.AppendJSONString(b, w.m.Symbols.Bytes(x.s))

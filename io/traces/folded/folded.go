@@ -20,7 +20,8 @@ import (
 type stack struct {
 	process int
 	lane    uint16
-	scope   ecs.Symbol
+	place   ecs.Symbol // scope, source line or operator
+	path    bool       // place is a scope, which has parts
 	opcode  components.Opcode
 }
 
@@ -38,7 +39,7 @@ func Write(ctx context.Context, out io.Writer, t *components.Timeline) error {
 			}
 		}
 		if ns := t.Busy(e, waits); ns > 0 {
-			k := stack{e.Process, e.Lane, scopeOf(m, e.Instr), m.Instr.Opcode.At(int(e.Instr))}
+			k := stack{e.Process, e.Lane, m.ScopeOf(e.Instr), m.Instr.Scope.Get(int(e.Instr)) != 0, m.Instr.Opcode.At(int(e.Instr))}
 			sums[k] = ecs.AddSat(sums[k], ns)
 		}
 		return nil
@@ -60,26 +61,32 @@ func Write(ctx context.Context, out io.Writer, t *components.Timeline) error {
 	return w.Flush()
 }
 
-// scopeOf returns where an instruction comes from: its HLO instruction, else
-// its source line, else 0.
-func scopeOf(m *components.Module, i components.InstrID) ecs.Symbol {
-	if s := m.Instr.HLO.Get(int(i)); s != 0 {
-		return s
-	}
-	return m.Instr.Source.Get(int(i))
-}
-
 func (k stack) text(t *components.Timeline) string {
 	m := t.World.Module
 	frames := []string{t.Processes[k.process].Name, m.LaneName(k.lane)}
-	if k.scope != 0 {
-		frames = append(frames, m.Symbols.String(k.scope))
+	switch place := m.Symbols.String(k.place); {
+	case k.path:
+		frames = append(frames, parts(place)...)
+	case place != "":
+		frames = append(frames, place)
 	}
 	frames = append(frames, m.OpcodeName(k.opcode))
 	for i, f := range frames {
 		frames[i] = clean(f)
 	}
 	return strings.Join(frames, ";")
+}
+
+// parts returns the parts of a scope, outermost first.
+func parts(scope string) []string {
+	var out []string
+	for scope != "" {
+		var last string
+		scope, last = components.SplitScope(scope)
+		out = append(out, last)
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // clean returns a frame without what separates frames and lines.

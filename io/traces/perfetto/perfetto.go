@@ -360,6 +360,9 @@ func (w *writer) slice(e *components.TimelineEvent) error {
 	if s := in.HLO.Get(i); s != 0 {
 		b = w.word(b, "hlo_name", w.m.Symbols.String(s))
 	}
+	if s := in.Scope.Get(i); s != 0 {
+		b = w.word(b, "scope", w.m.Symbols.String(s))
+	}
 	if e.Full != e.Dur {
 		b = w.number(b, "latency_ns", e.Full)
 	}
