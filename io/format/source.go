@@ -23,8 +23,8 @@ type Source struct {
 	Path string // where it can be opened again and mapped; "" where it cannot
 	// Packed names the compression found: "", "gzip" or "zstd".
 	Packed string
-	// UTF16 says that the text was in UTF-16; what is read is UTF-8.
-	UTF16 bool
+	// Decoded says that the text was in UTF-16 or UTF-32; what is read is UTF-8.
+	Decoded bool
 	// Size is the number of bytes on disk, or -1 where it is not known.
 	Size int64
 
@@ -69,7 +69,7 @@ func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
 		s.Close()
 		return nil, named(s.Name, err)
 	}
-	if s.Packed == "" && !s.UTF16 && path != "-" && s.Size >= 0 {
+	if s.Packed == "" && !s.Decoded && path != "-" && s.Size >= 0 {
 		s.Path = path
 	}
 	return s, nil
@@ -101,6 +101,29 @@ func (s *Source) HeadN(n int) []byte {
 		s.err = err
 	}
 	return b
+}
+
+// Recognise calls know with the first SniffLen bytes, and with more up to
+// MostSniffed where they are text of which know says no: comments and metadata
+// may be long. It reports whether know said yes.
+func (s *Source) Recognise(know func(head []byte) bool) bool {
+	head := s.Head()
+	if know(head) {
+		return true
+	}
+	if len(head) < SniffLen || bytes.IndexByte(head, 0) >= 0 {
+		return false
+	}
+	for n := 1 << 20; n <= MostSniffed; n *= 8 {
+		b := s.HeadN(n)
+		if know(b) {
+			return true
+		}
+		if len(b) < n {
+			break
+		}
+	}
+	return false
 }
 
 // Err returns what kept Head from seeing any bytes.
@@ -196,8 +219,7 @@ func (s *Source) unwrap(raw io.Reader) error {
 		s.close = append(s.close, func() error { z.Close(); return nil })
 		in = bufio.NewReaderSize(&unzstd{z, in, at}, bufSize)
 	}
-	s.in = in
-	s.decodeText()
+	s.in, s.Decoded = DecodeText(in)
 	return nil
 }
 

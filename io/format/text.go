@@ -12,18 +12,25 @@ import (
 // utf8Mark is the byte order mark of UTF-8.
 var utf8Mark = []byte("\xef\xbb\xbf")
 
-// decodeText makes UTF-8 of a text in UTF-16, as editors and redirection on
-// Windows write it: with a byte order mark, or without one where every other
-// byte of the beginning is 0. A mark of UTF-8 is left out. Anything else is
-// passed on as it is.
-func (s *Source) decodeText() {
-	head, _ := s.in.Peek(64) // an error is that of the first read
+// DecodeText makes UTF-8 of a text in UTF-16 or UTF-32, as editors and
+// redirection on Windows write it: with a byte order mark, or UTF-16 without
+// one where every other byte of the beginning is 0. A mark of UTF-8 is left
+// out. Anything else is passed on as it is; decoded says that it was not UTF-8.
+func DecodeText(in *bufio.Reader) (out *bufio.Reader, decoded bool) {
+	head, _ := in.Peek(64) // an error is that of the first read
 	var order binary.ByteOrder
 	skip := 0
 	switch {
 	case bytes.HasPrefix(head, utf8Mark):
-		s.in.Discard(len(utf8Mark))
-		return
+		in.Discard(len(utf8Mark))
+		return in, false
+	case len(head)%4 == 0 && (bytes.HasPrefix(head, []byte{0xff, 0xfe, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xfe, 0xff})):
+		order = binary.LittleEndian
+		if head[0] == 0 {
+			order = binary.BigEndian
+		}
+		in.Discard(4)
+		return bufio.NewReaderSize(&utf32Reader{r: in, order: order}, bufSize), true
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}) && len(head)%2 == 0:
 		order, skip = binary.LittleEndian, 2
 	case bytes.HasPrefix(head, []byte{0xfe, 0xff}) && len(head)%2 == 0:
@@ -33,11 +40,10 @@ func (s *Source) decodeText() {
 	case everyOther(head, 0):
 		order = binary.BigEndian
 	default:
-		return
+		return in, false
 	}
-	s.in.Discard(skip)
-	s.UTF16 = true
-	s.in = bufio.NewReaderSize(&utf16Reader{r: s.in, order: order}, bufSize)
+	in.Discard(skip)
+	return bufio.NewReaderSize(&utf16Reader{r: in, order: order}, bufSize), true
 }
 
 // everyOther reports whether the bytes from i on in steps of two are 0 and the
@@ -98,4 +104,29 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	n := copy(p, u.out)
 	u.out = u.out[n:]
 	return n, nil
+}
+
+// utf32Reader decodes UTF-32; what is no code point becomes U+FFFD.
+type utf32Reader struct {
+	r     *bufio.Reader
+	order binary.ByteOrder
+}
+
+// Read needs room for one code point, which the buffer around it gives.
+func (u *utf32Reader) Read(p []byte) (int, error) {
+	out := p[:0]
+	for len(p)-len(out) >= utf8.UTFMax {
+		var b [4]byte
+		n, err := io.ReadFull(u.r, b[:])
+		switch {
+		case err == io.ErrUnexpectedEOF && n > 0:
+			return len(utf8.AppendRune(out, utf8.RuneError)), nil
+		case err != nil && len(out) > 0:
+			return len(out), nil
+		case err != nil:
+			return 0, err
+		}
+		out = utf8.AppendRune(out, rune(u.order.Uint32(b[:])))
+	}
+	return len(out), nil
 }

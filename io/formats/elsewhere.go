@@ -10,30 +10,11 @@ import (
 	"perfsim/io/format"
 )
 
-// further looks at more of an input that no sniffer knew by its first bytes.
-func further(src *format.Source) (format.Importer, bool) {
-	head := src.Head()
-	if len(head) < format.SniffLen || elsewhere(src.Name, head) != "" || bytes.IndexByte(head, 0) >= 0 {
-		return format.Importer{}, false // short, known, or binary: comments and metadata are text
-	}
-	for n := 1 << 20; n <= format.MostSniffed; n *= 8 {
-		b := src.HeadN(n)
-		for _, f := range importers() {
-			if f.Sniff(b) {
-				return f, true
-			}
-		}
-		if len(b) < n {
-			break
-		}
-	}
-	return format.Importer{}, false
-}
-
 // elsewhere says what to do with an input that begins with head and that no
 // importer reads: which other command reads it, or how to make something of it
-// that is read. "" where the input is nothing known.
-func elsewhere(name string, head []byte) string {
+// that is read. packed names the compression around it. "" where nothing is
+// known.
+func elsewhere(name, packed string, head []byte) string {
 	has := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	file := shellWord(name)
@@ -52,6 +33,8 @@ func elsewhere(name string, head []byte) string {
 		return "an SQLite database (Nsight Systems?): export a Chrome or Kineto trace in JSON instead"
 	case has("NTFF") || strings.HasSuffix(name, ".ntff"):
 		return "a Neuron device trace (NTFF): make JSON of it first: neuron-profile view --output-format json --output-file profile.json -n FILE.neff -s " + file
+	case isNEFF(head) && packed != "":
+		return "a NEFF compressed with " + packed + ": unpack it first, then give it to perfsim neff info"
 	case isNEFF(head):
 		return "a NEFF: perfsim neff info " + file + " reads it"
 	case isOpsTable(line):
@@ -120,12 +103,11 @@ func isPerfetto(head []byte) bool {
 	return false
 }
 
-// Advice says which command or tool reads a file of the given name whose
-// unwrapped content begins with head, for commands that read other things; ""
-// where nothing is known.
-func Advice(name string, head []byte) string {
-	if f := recognise(head); f != "" {
-		return "a module or trace (" + f + "): perfsim run " + shellWord(name) + " and explain read it"
+// Advice says which command or tool reads src, for commands that read other
+// things; "" where nothing is known.
+func Advice(src *format.Source) string {
+	if f, err := Find(src, ""); err == nil {
+		return "a module or trace (" + f.Name + "): perfsim run " + shellWord(src.Name) + " and explain read it"
 	}
-	return elsewhere(name, head)
+	return elsewhere(src.Name, src.Packed, src.Head())
 }

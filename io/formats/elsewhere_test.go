@@ -33,6 +33,9 @@ func TestSniffsFurther(t *testing.T) {
 		{"HLO behind 7 MB", long + hlo, "hlo"},
 		{"MLIR", comment + mlir, "stablehlo"},
 		{"metadata", `{"metadata":{"x":"` + strings.Repeat("y", 10_000) + `"},` + trace, "kineto"},
+		{"profile", `{"notes":{"x":"` + strings.Repeat("y", 10_000) + `"},"pending_dma":[],"instruction":[]}`, "neuronprofile"},
+		{"host trace", `{"notes":"` + strings.Repeat("y", 10_000) + `","schema":"1.1.1-chakra.0.0.4","nodes":[]}`, "chakra"},
+		{"UTF-32", utf32(hlo), "hlo"},
 		{"much metadata", `{"metadata":{"x":"` + strings.Repeat("y", 3<<20) + `"},` + trace, "kineto"},
 	} {
 		if got, err := find(t, "f", c.text); got != c.want {
@@ -42,6 +45,15 @@ func TestSniffsFurther(t *testing.T) {
 	if _, err := find(t, "f", comment+"nothing that is known\n"); !strings.Contains(err, "none of the known formats") {
 		t.Error(err)
 	}
+}
+
+// utf32 is s, of ASCII, in little-endian UTF-32 with its mark.
+func utf32(s string) string {
+	out := "\xff\xfe\x00\x00"
+	for _, c := range []byte(s) {
+		out += string([]byte{c, 0, 0, 0})
+	}
+	return out
 }
 
 // What another command or tool reads is answered with it.
@@ -64,7 +76,12 @@ func TestElsewhere(t *testing.T) {
 			t.Errorf("%q %s\nwant %s", got, err, c.want)
 		}
 	}
-	if got, want := Advice("p.json", []byte("HloModule m\nENTRY e {\n ROOT a = f32[2] parameter(0)\n}\n")), "a module or trace (hlo): perfsim run p.json and explain read it"; got != want {
+	src, err := format.FromBytes("p.json", []byte("HloModule m\nENTRY e {\n ROOT a = f32[2] parameter(0)\n}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if got, want := Advice(src), "a module or trace (hlo): perfsim run p.json and explain read it"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

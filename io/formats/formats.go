@@ -4,6 +4,7 @@ package formats
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"perfsim/io/format"
@@ -56,19 +57,23 @@ func Exporters() []format.Exporter {
 // Find returns the importer for the source: the one called name, or where
 // name is "" the first that recognises the input.
 func Find(src *format.Source, name string) (format.Importer, error) {
+	all := importers()
 	var known []string
-	for _, f := range importers() {
+	for _, f := range all {
 		known = append(known, f.Name)
-		if name == f.Name || name == "" && f.Sniff(src.Head()) {
+		if name == f.Name {
 			return f, nil
 		}
 	}
-	if name == "" {
-		if f, ok := further(src); ok {
-			return f, nil
-		}
-	} else {
+	if name != "" {
 		return format.Importer{}, fmt.Errorf("format %q is not one of %s", name, strings.Join(known, ", "))
+	}
+	at := -1
+	if src.Recognise(func(head []byte) bool {
+		at = slices.IndexFunc(all, func(f format.Importer) bool { return f.Sniff(head) })
+		return at >= 0 || elsewhere(src.Name, src.Packed, head) != ""
+	}) && at >= 0 {
+		return all[at], nil
 	}
 	if err := src.Err(); err != nil {
 		return format.Importer{}, err
@@ -76,7 +81,7 @@ func Find(src *format.Source, name string) (format.Importer, error) {
 	if len(src.Head()) == 0 {
 		return format.Importer{}, fmt.Errorf("%s: empty input", src.Name)
 	}
-	if advice := elsewhere(src.Name, src.Head()); advice != "" {
+	if advice := elsewhere(src.Name, src.Packed, src.Head()); advice != "" {
 		return format.Importer{}, fmt.Errorf("%s: %s", src.Name, advice)
 	}
 	if err := archiveError(src); err != nil {

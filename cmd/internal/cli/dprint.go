@@ -69,10 +69,10 @@ place, and the rest is printed.`,
 				fmt.Fprintf(c.ErrOrStderr(), "perfsim: %sbyte %d: %s\n", b.Key.Prefix(), b.Offset, b.Reason)
 			}
 			if err != nil && isText(dump) {
-				return fmt.Errorf("%s: text, such as run --dprint writes: a dump is binary", args[0])
+				err = errors.New("text, such as run --dprint writes: a dump is binary")
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return notA(c.Context(), "dump of print buffers", args[0], fmt.Errorf("%s: %w", args[0], err))
 			}
 			return nil
 		},

@@ -92,7 +92,7 @@ kinds by engine and layer. A wrong hash and a broken payload give status 1.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := neff.Open(args[0])
 			if err != nil {
-				return err
+				return notA(c.Context(), "NEFF", args[0], err)
 			}
 			defer f.Close()
 			rep, err := newNEFFReport(c.Context(), args[0], f)
@@ -277,7 +277,7 @@ func newNEFFList() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := neff.Open(args[0])
 			if err != nil {
-				return err
+				return notA(c.Context(), "NEFF", args[0], err)
 			}
 			defer f.Close()
 			members, err := f.List(c.Context(), neff.DefaultLimits)
@@ -320,7 +320,7 @@ not compare the hash; 'neff info' does.`,
 			}
 			f, err := neff.Open(args[0])
 			if err != nil {
-				return err
+				return notA(c.Context(), "NEFF", args[0], err)
 			}
 			defer f.Close()
 			p := newProgress(c.ErrOrStderr(), x.quiet)

@@ -32,7 +32,7 @@ line is an object.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := neff.Open(args[0])
 			if err != nil {
-				return err
+				return notA(c.Context(), "NEFF", args[0], err)
 			}
 			defer f.Close()
 			w := bufio.NewWriterSize(c.OutOrStdout(), 64<<10)

@@ -69,7 +69,7 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				}
 				n.Name = "standard input"
 			} else if n, err = netlist.ReadFile(args[0]); err != nil {
-				return err
+				return notA(c.Context(), "netlist", args[0], err)
 			}
 			if g.Cores() == 0 {
 				if g, err = floorplan.GridFor(n); err != nil {

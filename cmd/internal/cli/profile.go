@@ -194,8 +194,27 @@ func notALog(ctx context.Context, path string) error {
 	if f, err := formats.Find(src, ""); err == nil && f.Name == profilelog.Importer.Name {
 		return nil
 	}
-	if advice := formats.Advice(path, src.Head()); advice != "" {
-		return fmt.Errorf("%s: no device profiler log but %s", path, advice)
+	return advised(path, "no device profiler log", src)
+}
+
+// notA adds to err, with which a reader refused the file at path as none of
+// its kind, the name of the command or tool that reads it.
+func notA(ctx context.Context, kind, path string, err error) error {
+	src, opened := format.Open(ctx, path, nil)
+	if err == nil || opened != nil {
+		return err
+	}
+	defer src.Close()
+	if better := advised(path, "no "+kind, src); better != nil {
+		return better
+	}
+	return err
+}
+
+// advised is an error that names what reads src; nil where nothing is known.
+func advised(path, not string, src *format.Source) error {
+	if advice := formats.Advice(src); advice != "" {
+		return fmt.Errorf("%s: %s but %s", path, not, advice)
 	}
 	return nil
 }

@@ -28,16 +28,14 @@ func sniff(head []byte) bool {
 	}
 	for range 64 {
 		key, err := s.Key("")
-		if err != nil || s.Peek() != '[' {
+		if err != nil {
 			return false
 		}
-		_, read := sections[key]
-		if !read && !derived[key] {
-			return false
-		}
-		rest := head[min(int(s.Offset()), len(head)):]
-		if sign, ambiguous := signs[key]; !ambiguous || slices.ContainsFunc(sign, func(t string) bool { return bytes.Contains(rest, []byte(t)) }) {
-			return true
+		if _, read := sections[key]; s.Peek() == '[' && (read || derived[key]) {
+			rest := head[min(int(s.Offset()), len(head)):]
+			if sign, ambiguous := signs[key]; !ambiguous || slices.ContainsFunc(sign, func(t string) bool { return bytes.Contains(rest, []byte(t)) }) {
+				return true
+			}
 		}
 		if s.Skip("") != nil {
 			return false

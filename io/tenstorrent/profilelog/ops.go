@@ -1,6 +1,8 @@
 package profilelog
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -82,7 +84,9 @@ func ReadOps(r io.Reader) (*OpsTable, error) {
 		return nil, err
 	}
 	defer done()
-	cr := csv.NewReader(src)
+	in := bufio.NewReader(src)
+	cr := csv.NewReader(in)
+	cr.Comma = separator(in)
 	cr.FieldsPerRecord = -1
 	cr.LazyQuotes = true
 	head, err := cr.Read()
@@ -135,6 +139,20 @@ func ReadOps(r io.Reader) (*OpsTable, error) {
 		line, _ := cr.FieldPos(0)
 		t.Ops = append(t.Ops, t.op(rec, line))
 	}
+}
+
+// separator returns what parts the columns of the first line: a comma, or the
+// semicolon or tab of a spreadsheet where there are more of those.
+func separator(in *bufio.Reader) rune {
+	head, _ := in.Peek(4096)
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	best := ','
+	for _, c := range ";\t" {
+		if bytes.Count(line, []byte(string(c))) > bytes.Count(line, []byte(string(best))) {
+			best = c
+		}
+	}
+	return best
 }
 
 func (t *OpsTable) op(rec []string, line int) Op {

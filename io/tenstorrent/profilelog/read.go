@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"perfsim/components"
+	"perfsim/io/format"
 )
 
 // Options changes how a log is read. The zero value is right for most uses.
@@ -62,29 +63,32 @@ func ReadFile(ctx context.Context, path string, opt Options) (*components.Device
 	return Read(ctx, f, opt)
 }
 
-// Unwrap undoes gzip or zstd compression, told by the first bytes. plain is
-// true where there was none.
+// Unwrap undoes gzip or zstd compression, told by the first bytes, and makes
+// UTF-8 of UTF-16. plain is true where there was none of them.
 func Unwrap(r io.Reader) (out io.Reader, plain bool, closer func(), err error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	head, err := br.Peek(4)
 	if err != nil && err != io.EOF && len(head) == 0 {
 		return nil, false, nil, err
 	}
+	closer = func() {}
+	in := br
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(br)
 		if err != nil {
 			return nil, false, nil, fmt.Errorf("gzip: %w", err)
 		}
-		return z, false, func() { z.Close() }, nil
+		in, closer = bufio.NewReaderSize(z, 64<<10), func() { z.Close() }
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 		if err != nil {
 			return nil, false, nil, fmt.Errorf("zstd: %w", err)
 		}
-		return z, false, z.Close, nil
+		in, closer = bufio.NewReaderSize(z, 64<<10), z.Close
 	}
-	return br, true, func() {}, nil
+	text, decoded := format.DecodeText(in)
+	return text, in == br && !decoded, closer, nil
 }
 
 // Read reads a device log. It fails only where nothing can be used: the

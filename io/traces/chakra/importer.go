@@ -54,7 +54,9 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 	}
 	g := &graph{b: timeline.New(name, "chakra"), row: map[uint64]int{}}
 	var err error
-	switch form(src.Head()) {
+	kind := unknown
+	src.Recognise(func(head []byte) bool { kind = form(head); return kind != unknown })
+	switch kind {
 	case feederJSON:
 		err = g.readFeeder(ctx, src)
 	case hostJSON:
