@@ -2,6 +2,8 @@ package spmd
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"perfsim/components"
@@ -18,6 +20,7 @@ type emitter struct {
 	late   []components.OpID // all-reduces whose function is made at the end
 	bodyOf map[components.CompID][]spec
 	counts map[components.OpKind]int
+	whole  map[string]int // by name, operators that every device does whole though an operand is cut
 }
 
 // local returns the shape of one device's part.
@@ -191,7 +194,7 @@ func key(op components.OpID, want []spec) string {
 	var b strings.Builder
 	fmt.Fprint(&b, op)
 	for _, s := range want {
-		fmt.Fprint(&b, s.dims)
+		fmt.Fprint(&b, s.cuts())
 	}
 	return b.String()
 }
@@ -293,6 +296,13 @@ func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID
 		return e.r.CopyAs(op, shape, []components.Operand{{Op: v}})
 	}
 	d := e.decide(op)
+	if e.doneWhole(op, &d) {
+		name := kind.String()
+		if t := target(g, op); t != "" {
+			name = t
+		}
+		e.whole[name]++
+	}
 	if !d.known {
 		return e.recutAll(op, e.r.CopyAs(op, g.Ops.Shape[op], operands(func(i int) []spec {
 			return make([]spec, leaves(&g.Shapes, g.OperandShape(args[i])))
@@ -310,13 +320,35 @@ func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID
 	for i := range specs {
 		specs[i] = natural
 	}
+	window := e.halos(op, &d, list)
 	v := e.r.CopyAs(op, e.local(g.Ops.Shape[op], specs), list)
+	if window != nil {
+		e.to.SetWindow(v, window)
+	}
 	e.sizes(op, v, kind)
 	if n != 1 || g.Shapes.IsTuple(g.Ops.Shape[op]) {
 		return v
 	}
 	v, natural = e.sum(op, v, d.sums(), natural, out[0])
 	return e.recut(op, v, g.Ops.Shape[op], natural, out[0])
+}
+
+// doneWhole reports whether d leaves nothing of an operator cut though an
+// operand is.
+func (e *emitter) doneWhole(op components.OpID, d *decision) bool {
+	for _, cut := range d.cuts {
+		if cut != 0 {
+			return false
+		}
+	}
+	for _, o := range e.g.Operands(op) {
+		for _, s := range e.operand(o) {
+			if !s.free && s.used() != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // recutAll cuts the results of an operator that every device has done whole.
@@ -407,7 +439,7 @@ func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, 
 	if have.equal(want) {
 		return v
 	}
-	k := fmt.Sprint(v, want.dims)
+	k := fmt.Sprint(v, want.cuts())
 	if x, ok := e.made[k]; ok {
 		return x
 	}
@@ -461,7 +493,7 @@ func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, 
 
 func (e *emitter) note(devices int64) string {
 	var parts []string
-	for _, k := range []components.OpKind{components.OpAllGather, components.OpAllReduce, components.OpReduceScatter, components.OpAllToAll} {
+	for _, k := range []components.OpKind{components.OpAllGather, components.OpAllReduce, components.OpReduceScatter, components.OpAllToAll, components.OpCollectivePermute} {
 		if n := e.counts[k]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, k))
 		}
@@ -469,6 +501,13 @@ func (e *emitter) note(devices int64) string {
 	text := fmt.Sprintf("one of %d devices, cut by the module's shardings", devices)
 	if len(parts) > 0 {
 		text += "; inserted " + strings.Join(parts, ", ")
+	}
+	parts = nil
+	for _, name := range slices.Sorted(maps.Keys(e.whole)) {
+		parts = append(parts, fmt.Sprintf("%s ×%d", name, e.whole[name]))
+	}
+	if len(parts) > 0 {
+		text += "; every device does the whole of " + strings.Join(parts, ", ") + ": there is no rule to cut them so"
 	}
 	return text
 }

@@ -110,11 +110,24 @@ func (p *planner) backward() {
 	}
 }
 
+// target returns the target of a custom call; "" for other operators, and for
+// the partitioner's marks where they have not one array.
 func target(g *components.Graph, op components.OpID) string {
 	if g.Ops.Kind[op] != components.OpCustomCall {
 		return ""
 	}
-	return g.AttrStr(op, components.AttrCustomCallTarget)
+	t := g.AttrStr(op, components.AttrCustomCallTarget)
+	switch t {
+	case "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape":
+		args := g.Operands(op)
+		if len(args) != 1 || g.Shapes.Rank(g.OperandShape(args[0])) != g.Shapes.Rank(g.Ops.Shape[op]) || g.Shapes.IsTuple(g.OperandShape(args[0])) || g.Shapes.IsTuple(g.Ops.Shape[op]) {
+			return ""
+		}
+		if t == "Sharding" && !g.Shapes.SameDims(g.OperandShape(args[0]), g.Ops.Shape[op]) {
+			return ""
+		}
+	}
+	return t
 }
 
 // operand returns the specs of an operand.
@@ -409,6 +422,15 @@ func (p *planner) decide(op components.OpID) decision {
 func (p *planner) divides(op components.OpID, f *factor, cut axisSet) bool {
 	g := p.g
 	n := p.ax.size(cut)
+	if f.window != 0 {
+		for i, o := range g.Operands(op) {
+			if a := f.args[i]; a >= 0 {
+				if _, ok := haloOf(g.Window(op, nil)[f.window-1], g.Shapes.Dims(g.OperandShape(o))[a], g.Shapes.Dims(p.first(op))[f.out], n); !ok {
+					return false
+				}
+			}
+		}
+	}
 	for i, o := range g.Operands(op) {
 		if a := f.args[i]; a >= 0 {
 			if dims := g.Shapes.Dims(g.OperandShape(o)); a >= len(dims) || dims[a]%n != 0 {
@@ -427,20 +449,22 @@ func (p *planner) divides(op components.OpID, f *factor, cut axisSet) bool {
 }
 
 // pending reports whether the shapes of a graph are those of all devices: it
-// has shardings beyond those that a partitioned module keeps on its parameters.
+// has shardings, and neither the marks of XLA's partitioner nor collectives of
+// its devices outside a manual region, which only local shapes have.
 func pending(g *components.Graph) bool {
 	if g.IsScheduled || g.Entry == components.NoComp || strings.Contains(g.CompText(g.Entry), "_spmd") {
 		return false
 	}
+	cut, manual, joined := false, false, false
 	for _, c := range g.BottomUp() {
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
-			if strings.Contains(g.AttrStr(op, components.AttrSharding), "devices=") ||
-				strings.Contains(g.AttrStr(op, components.AttrFrontend), "xla.sdy.sharding") {
-				return true
-			}
+			text := g.AttrStr(op, components.AttrSharding)
+			cut = cut || strings.Contains(text, "devices=") || strings.Contains(g.AttrStr(op, components.AttrFrontend), "xla.sdy.sharding")
+			manual = manual || strings.Contains(text, "manual") || target(g, op) == "SPMDFullToShardShape"
+			joined = joined || g.Ops.Kind[op].IsCollective() && g.IntOr(op, components.AttrUseGlobalDeviceIDs, 0) != 0
 		}
 	}
-	return false
+	return cut && (manual || !joined)
 }
 
 // plan cuts the entry.

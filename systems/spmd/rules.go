@@ -12,6 +12,9 @@ type factor struct {
 	args []int // dimension of each operand
 	out  int   // dimension of the results
 	sum  bool  // the results are sums over it: cut, every device has a part of the sum
+	// window is 1 more than the dimension of the operator's window that slides
+	// along it: cut, a device needs a halo of its neighbours' parts. 0: none.
+	window int
 }
 
 // rule describes how an operator with array operands and results can be cut.
@@ -124,12 +127,20 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 		}
 	case components.OpConvolution:
 		d, ok := g.ConvDims(op)
-		if !ok || g.IntOr(op, components.AttrFeatureGroups, 1) != 1 || g.IntOr(op, components.AttrBatchGroups, 1) != 1 {
+		if !ok || g.IntOr(op, components.AttrBatchGroups, 1) != 1 {
 			return r, false
 		}
 		r.add(int(d.OutputBatch), false, int(d.InputBatch), -1)
-		r.add(int(d.OutputFeature), false, -1, int(d.KernelOutput))
-		r.add(-1, true, int(d.InputFeature), int(d.KernelInput))
+		if g.IntOr(op, components.AttrFeatureGroups, 1) == 1 {
+			r.add(int(d.OutputFeature), false, -1, int(d.KernelOutput))
+			r.add(-1, true, int(d.InputFeature), int(d.KernelInput))
+		}
+		for k := range g.Window(op, nil) {
+			if k < len(d.InputSpatial) && k < len(d.OutputSpatial) {
+				r.add(int(d.OutputSpatial[k]), false, int(d.InputSpatial[k]), -1)
+				r.factors[len(r.factors)-1].window = k + 1
+			}
+		}
 	case components.OpReduce:
 		n := r.n / 2
 		at := 0
@@ -178,8 +189,13 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 		}
 	case components.OpReduceWindow, components.OpSelectAndScatter:
 		for d, w := range g.Window(op, nil) {
-			if w.Size == 1 && w.Stride == 1 && w.PadLow == 0 && w.PadHigh == 0 && d < len(dims(0)) {
-				r.each(g, op, len(dims(0)), d, d)
+			plain := w.Size == 1 && w.Stride == 1 && w.PadLow == 0 && w.PadHigh == 0
+			if d >= len(dims(0)) || !plain && kind == components.OpSelectAndScatter {
+				continue
+			}
+			r.each(g, op, len(dims(0)), d, d)
+			if !plain {
+				r.factors[len(r.factors)-1].window = d + 1
 			}
 		}
 	case components.OpGather:
@@ -187,7 +203,11 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 	case components.OpScatter:
 		r.scatter(g, op, dims(0), dims(1))
 	case components.OpCholesky, components.OpTriangularSolve, components.OpFFT:
-		for d := range max(len(out)-2, 0) {
+		inner := 2
+		if kind == components.OpFFT {
+			inner = max(len(g.Ints(op, components.AttrFFTLength)), 1)
+		}
+		for d := range max(len(out)-inner, 0) {
 			r.each(g, op, len(out), d, d)
 		}
 	case components.OpBatchNormTraining, components.OpBatchNormInference, components.OpBatchNormGrad:

@@ -39,6 +39,15 @@ func (s spec) used() (u axisSet) {
 	return u
 }
 
+// cuts returns dims without the uncut ones at its end.
+func (s spec) cuts() []axisSet {
+	n := len(s.dims)
+	for n > 0 && s.dims[n-1] == 0 {
+		n--
+	}
+	return s.dims[:n]
+}
+
 func (s spec) equal(t spec) bool {
 	for i := range max(len(s.dims), len(t.dims)) {
 		if s.at(i) != t.at(i) {
@@ -307,38 +316,46 @@ func meshes(g *components.Graph) map[string]mesh {
 			continue
 		}
 		for _, m := range meshText.FindAllStringSubmatch(strings.ReplaceAll(g.Text(r.Value), `\`, ""), -1) {
-			var x mesh
-			for _, f := range meshAxis.FindAllStringSubmatch(m[2], -1) {
-				n, err := strconv.ParseInt(f[2], 10, 32)
-				if err != nil {
-					continue
-				}
-				x.names, x.sizes = append(x.names, f[1]), append(x.sizes, n)
-			}
-			out[m[1]] = x
+			out[m[1]] = parseMesh(m[2])
 		}
 	}
 	return out
 }
 
+// parseMesh reads the axes of a mesh: "x"=4, "y"=2.
+func parseMesh(text string) (x mesh) {
+	for _, f := range meshAxis.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.ParseInt(f[2], 10, 32)
+		if err != nil {
+			continue
+		}
+		x.names, x.sizes = append(x.names, f[1]), append(x.sizes, n)
+	}
+	return x
+}
+
 var sdyAxis = regexp.MustCompile(`"([^"]+)"(?::\((\d+)\)(\d+))?`)
 
-// parseSdy reads "#sdy.sharding<@mesh, [{"x"}, {}]>" and
-// "#sdy.sharding_per_value<[<@mesh, …>, …]>".
+// parseSdy reads "#sdy.sharding<@mesh, [{"x"}, {}]>", the same with
+// mesh<["x"=4]> for @mesh, and "#sdy.sharding_per_value<[<@mesh, …>, …]>".
 func (a *axes) parseSdy(text string, known map[string]mesh) (list []spec, err error) {
 	text = strings.ReplaceAll(text, `\`, "")
 	for {
-		i := strings.Index(text, "<@")
-		if i < 0 {
+		name, m := "", mesh{}
+		i, j := strings.Index(text, "<@"), strings.Index(text, "<mesh<[")
+		switch {
+		case i < 0 && j < 0:
 			return list, nil
+		case i < 0 || j >= 0 && j < i: // the mesh itself stands in the place of its name
+			axes, rest, _ := strings.Cut(text[j+len("<mesh<["):], "]")
+			m, text = parseMesh(axes), rest
+		default:
+			var ok bool
+			name, text, _ = strings.Cut(text[i+2:], ",")
+			if m, ok = known[strings.TrimSpace(name)]; !ok {
+				return nil, fmt.Errorf("mesh @%s is not defined", strings.TrimRight(strings.TrimSpace(name), ">]"))
+			}
 		}
-		text = text[i+2:]
-		name, rest, _ := strings.Cut(text, ",")
-		m, ok := known[strings.TrimSpace(name)]
-		if !ok {
-			return nil, fmt.Errorf("mesh @%s is not defined", strings.TrimRight(strings.TrimSpace(name), ">]"))
-		}
-		text = rest
 		open := strings.IndexByte(text, '[')
 		if open < 0 {
 			return list, nil

@@ -29,7 +29,7 @@ func Partition(g *components.Graph) (*components.Graph, *components.Note) {
 		return g, nil
 	}
 	if err == nil {
-		e := &emitter{planner: p, r: components.NewRewriter(g), counts: map[components.OpKind]int{}}
+		e := &emitter{planner: p, r: components.NewRewriter(g), counts: map[components.OpKind]int{}, whole: map[string]int{}}
 		e.to = e.r.To
 		to := e.graph()
 		if err = to.Check(); err == nil {

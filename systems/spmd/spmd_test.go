@@ -31,7 +31,7 @@ func work(g *components.Graph, c components.CompID) string {
 			continue
 		}
 		s := k.String() + " " + g.ShapeText(g.Shapes.WithoutLayout(g.Ops.Shape[op]))
-		if k.IsCollective() {
+		if k.IsCollective() { // a collective-permute has pairs, no groups
 			r, _ := g.ReplicaGroups(op)
 			s += fmt.Sprint(" over ", r.AppendGroup(nil, 0))
 		}
@@ -113,6 +113,36 @@ func TestPartition(t *testing.T) {
   i = s32[8,1]{1,0} parameter(1)
   ROOT g = f32[8,16]{1,0} gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,16}
 }`, "parameter f32[256,16]; parameter s32[8,1]; gather f32[8,16]; all-reduce f32[8,16] over [0 1 2 3]"},
+		{"convolution cut in its space: a row from each neighbour", `ENTRY e {
+  a = f32[8,64,64,16] parameter(0), sharding={devices=[1,4,1,1]<=[4]}
+  k = f32[3,3,16,32] parameter(1), sharding={replicated}
+  ROOT c = f32[8,64,64,32] convolution(a, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+}`, "parameter f32[8,16,64,16]; parameter f32[3,3,16,32]; slice f32[8,1,64,16]; collective-permute f32[8,1,64,16] over []; slice f32[8,1,64,16]; collective-permute f32[8,1,64,16] over []; concatenate f32[8,18,64,16]; convolution f32[8,16,64,32]"},
+		// Windows of 7 with stride 2 and 3 rows of padding: 8 windows read
+		// 2*7+7 = 21 rows, 3 before the part's 16 and 2 behind it.
+		{"convolution with a stride", `ENTRY e {
+  a = f32[8,64,64,16] parameter(0), sharding={devices=[1,4,1,1]<=[4]}
+  k = f32[7,1,16,32] parameter(1)
+  ROOT c = f32[8,32,64,32] convolution(a, k), window={size=7x1 stride=2x1 pad=3_3x0_0}, dim_labels=b01f_01io->b01f
+}`, "parameter f32[8,16,64,16]; parameter f32[7,1,16,32]; slice f32[8,3,64,16]; collective-permute f32[8,3,64,16] over []; slice f32[8,2,64,16]; collective-permute f32[8,2,64,16] over []; concatenate f32[8,21,64,16]; convolution f32[8,8,64,32]"},
+		{"pooling without overlap needs no neighbour", add + `ENTRY e {
+  a = f32[8,64,64,16] parameter(0), sharding={devices=[1,4,1,1]<=[4]}
+  z = f32[] constant(0)
+  ROOT c = f32[8,32,32,16] reduce-window(a, z), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=add
+}`, "parameter f32[8,16,64,16]; reduce-window f32[8,8,32,16]"},
+		{"depthwise convolution cut by batch", `ENTRY e {
+  a = f32[8,64,64,16] parameter(0), sharding={devices=[4,1,1,1]<=[4]}
+  k = f32[3,3,1,16] parameter(1)
+  ROOT c = f32[8,62,62,16] convolution(a, k), window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=16
+}`, "parameter f32[2,64,64,16]; parameter f32[3,3,1,16]; convolution f32[2,62,62,16]"},
+		{"Fourier transform of rows", `ENTRY e {
+  a = c64[64,32] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT f = c64[64,32] fft(a), fft_type=FFT, fft_length={32}
+}`, "parameter c64[16,32]; fft c64[16,32]"},
+		{"Shardy with the mesh in place", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<mesh<[\"x\"=4]>, [{\"x\"}, {}]>"}
+  ROOT n = f32[64,32]{1,0} negate(a)
+}`, "parameter f32[16,32]; negate f32[16,32]"},
 		{"Shardy", `ENTRY e {
   a = f32[64,32]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
   ROOT n = f32[64,32]{1,0} negate(a)
@@ -178,11 +208,74 @@ ENTRY e {
 	}
 }
 
+// What no rule cuts is named in the note.
+func TestDoneWhole(t *testing.T) {
+	g := read(t, `HloModule m, num_partitions=4
+ENTRY e {
+  a = f32[64,32] parameter(0), sharding={devices=[4,1]<=[4]}
+  r = f32[64,32] reverse(a), dimensions={0}
+  b = f32[64,32] reverse(r), dimensions={0}
+  ROOT c = f32[64,32] custom-call(a), custom_call_target="own"
+}`)
+	_, note := Partition(g)
+	if want := "one of 4 devices, cut by the module's shardings; inserted 1 all-gather; every device does the whole of own ×1, reverse ×1: there is no rule to cut them so"; note == nil || note.Text != want {
+		t.Errorf("%v\nwant %s", note, want)
+	}
+}
+
+// Devices 0 to 7 on axes of 4 and 2: along the first, 2 follows 0.
+func TestNeighbours(t *testing.T) {
+	var a axes
+	a.devices = 8
+	major, err := a.add(2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.add(1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(a.neighbours(major, 1)), "[0 2 1 3 2 4 3 5 4 6 5 7]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(a.neighbours(major, -1)), "[2 0 3 1 4 2 5 3 6 4 7 5]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// FuzzPartition cuts modules with any shardings: what comes out passes the
+// check of graphs.
+func FuzzPartition(f *testing.F) {
+	for _, s := range []string{
+		"ENTRY e {\n a = f32[64,32] parameter(0), sharding={devices=[4,1]<=[4]}\n b = f32[32,16] parameter(1), sharding={devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}\n ROOT d = f32[64,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}",
+		"ENTRY e {\n a = f32[8,64,64,16] parameter(0), sharding={devices=[1,4,1,1]<=[4]}\n k = f32[3,3,16,32] parameter(1)\n ROOT c = f32[8,64,64,32] convolution(a, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n}",
+		"ENTRY e {\n a = f32[64,32] parameter(0), frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<mesh<[\\\"x\\\"=4]>, [{\\\"x\\\"}, {}]>\"}\n ROOT n = f32[64,32] negate(a)\n}",
+		"ENTRY e {\n a = f32[64,32] parameter(0), sharding={devices=[2,2]0,2,1,3}\n s = f32[64,32] custom-call(a), custom_call_target=\"Sharding\", sharding={devices=[1,4]<=[4]}\n r = f32[8,8,32] reshape(s)\n ROOT t = f32[32,8,8] transpose(r), dimensions={2,0,1}\n}",
+	} {
+		f.Add("HloModule m, num_partitions=4\n" + s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<14 {
+			return
+		}
+		graphs, err := hlo.ReadText("f", []byte(text))
+		if err != nil {
+			return
+		}
+		for _, g := range graphs {
+			to, _ := Partition(g)
+			if err := to.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // What is partitioned already, and what has no shardings, stays.
 func TestLeftAlone(t *testing.T) {
 	for _, text := range []string{
 		"HloModule m, num_partitions=4\nENTRY e_spmd {\n a = f32[64,32] parameter(0), sharding={devices=[4,1]<=[4]}\n ROOT n = f32[64,32] negate(a)\n}",
 		"HloModule m, num_partitions=4, is_scheduled=true\nENTRY e {\n a = f32[64,32] parameter(0), sharding={devices=[4,1]<=[4]}\n ROOT n = f32[64,32] negate(a)\n}",
+		"HloModule m, num_partitions=4\n" + add + "ENTRY e {\n a = f32[64,32] parameter(0), sharding={devices=[1,4]<=[4]}\n ROOT r = f32[64,32] all-reduce(a), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add\n}",
 		"HloModule m, num_partitions=4\nENTRY e {\n a = f32[64,32] parameter(0), sharding={replicated}\n ROOT n = f32[64,32] negate(a)\n}",
 		"HloModule m, num_partitions=4\nENTRY e {\n a = f32[64,32] parameter(0)\n ROOT n = f32[64,32] negate(a)\n}",
 	} {

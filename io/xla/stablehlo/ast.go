@@ -17,6 +17,7 @@ type node struct {
 	symbol   string   // "@name"
 	dense    string   // the value of a constant
 	in, out  []components.ShapeID
+	outAttrs []string // of a function: the attributes of each result, "" for none
 	regions  []*region
 	loc      string
 

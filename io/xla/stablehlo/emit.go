@@ -32,12 +32,12 @@ type lateCall struct {
 }
 
 // module fills the graph with the functions of a module.
-func (e *emitter) module(ops []*node, pos int) bool {
+func (e *emitter) module(ops []*node, pos int, frontend string) bool {
 	e.funcs = map[string]components.CompID{}
 	e.scalars = map[string]components.CompID{}
 	e.names = map[string]int{}
 	e.locs = map[string]location{}
-	e.meshes(ops)
+	e.meshes(ops, frontend)
 	var entry, first *node
 	for _, n := range ops {
 		if n.name == "builtin.module" {
@@ -114,6 +114,7 @@ func (e *emitter) function(n *node, entry bool) bool {
 	e.funcs[n.symbol] = c
 	if entry {
 		e.arguments(c, r)
+		e.results(c, n.outAttrs)
 	}
 	return true
 }
@@ -128,12 +129,7 @@ func (e *emitter) arguments(c components.CompID, r *region) {
 		if a.attrs == "" {
 			continue
 		}
-		if v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "mhlo.sharding"); ok {
-			g.SetAttrStr(params[i], components.AttrSharding, unescape(strings.Trim(v, `"`)))
-		}
-		if v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "sdy.sharding"); ok {
-			e.setSdy(params[i], e.resolve(v))
-		}
+		e.shardingOf(params[i], a.attrs)
 		v, ok := field("<"+a.attrs[1:len(a.attrs)-1]+">", "tf.aliasing_output")
 		if !ok {
 			continue

@@ -57,6 +57,8 @@ func (e *emitter) attributes(n *node, op components.OpID) bool {
 	}
 	if a, ok := n.attr("sdy.sharding"); ok {
 		e.setSdy(op, e.resolve(a.val))
+	} else if a, ok := n.attr("mhlo.frontend_attributes"); ok {
+		e.setFrontend(op, e.resolve(a.val))
 	}
 	switch g.Ops.Kind[op] {
 	case components.OpBroadcast:

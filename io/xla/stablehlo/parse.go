@@ -419,7 +419,7 @@ func (p *parser) function(n *node) bool {
 	if b := p.peek(); b != '%' && b != ')' { // a declaration has types only
 		declared = true
 		p.pos--
-		if _, ok := p.parenTypes(nil); !ok {
+		if _, ok := p.parenTypes(nil, nil); !ok {
 			return false
 		}
 	} else {
@@ -431,7 +431,7 @@ func (p *parser) function(n *node) bool {
 	if p.accept("->") {
 		var ok bool
 		if p.peek() == '(' {
-			n.out, ok = p.parenTypes(n.out)
+			n.out, ok = p.parenTypes(n.out, &n.outAttrs)
 		} else {
 			var t components.ShapeID
 			t, ok = p.typ()

@@ -163,9 +163,62 @@ func (e *emitter) setSdy(op components.OpID, text string) {
 	e.g.SetAttrStr(op, components.AttrFrontend, "{xla.sdy.sharding="+strconv.Quote(text)+"}")
 }
 
-// meshes keeps the meshes of a module.
-func (e *emitter) meshes(ops []*node) {
+// setFrontend keeps a sharding of Shardy that was exported as a frontend
+// attribute: {xla.sdy.sharding = "…"}.
+func (e *emitter) setFrontend(op components.OpID, dict string) {
+	if v, ok := inDict(dict, "xla.sdy.sharding"); ok {
+		e.setSdy(op, unescape(strings.Trim(v, `"`)))
+	}
+}
+
+// inDict returns the value of a key of "{key = value, …}".
+func inDict(dict, key string) (string, bool) {
+	dict = strings.TrimSpace(dict)
+	return field("<"+strings.TrimSuffix(strings.TrimPrefix(dict, "{"), "}")+">", key)
+}
+
+// shardingOf gives op the sharding that the attributes of an argument or a
+// result state.
+func (e *emitter) shardingOf(op components.OpID, dict string) {
+	if v, ok := inDict(dict, "mhlo.sharding"); ok {
+		e.g.SetAttrStr(op, components.AttrSharding, unescape(strings.Trim(v, `"`)))
+	}
+	if v, ok := inDict(dict, "sdy.sharding"); ok {
+		e.setSdy(op, e.resolve(v))
+	} else if v, ok := inDict(dict, "mhlo.frontend_attributes"); ok {
+		e.setFrontend(op, e.resolve(v))
+	}
+}
+
+// results gives the operators that make the entry's results the shardings that
+// its signature states, where they state none of their own.
+func (e *emitter) results(c components.CompID, attrs []string) {
+	g := e.g
+	root := g.Comps.Root[c]
+	list := []components.Operand{{Op: root}}
+	if g.Ops.Kind[root] == components.OpTuple {
+		list = g.Operands(root)
+	}
+	if len(list) != len(attrs) {
+		return
+	}
+	for i, o := range list {
+		if o.Path != 0 || g.Ops.Kind[o.Op] == components.OpParameter || g.Shapes.IsTuple(g.Ops.Shape[o.Op]) ||
+			g.AttrStr(o.Op, components.AttrSharding) != "" || g.AttrStr(o.Op, components.AttrFrontend) != "" {
+			continue
+		}
+		e.shardingOf(o.Op, attrs[i])
+	}
+}
+
+// meshes keeps the meshes of a module; stated is its dictionary of frontend
+// attributes.
+func (e *emitter) meshes(ops []*node, stated string) {
 	var list []string
+	if v, ok := inDict(stated, "xla.sdy.meshes"); ok {
+		text := unescape(strings.Trim(v, `"`))
+		list = splitTop(strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}"))
+	}
 	for _, n := range ops {
 		if n.op() != "mesh" {
 			continue

@@ -145,14 +145,15 @@ func (p *parser) section() ([]*components.Graph, bool) {
 				}
 			}
 		}
-		if !p.graph(m.g, m.n.regions[0].ops, m.n.pos) {
+		frontend, _ := m.n.attr("mhlo.frontend_attributes")
+		if !p.graph(m.g, m.n.regions[0].ops, m.n.pos, frontend.val) {
 			return nil, false
 		}
 		graphs = append(graphs, m.g)
 	}
 	for _, n := range bare {
 		if n.name == "func.func" && len(n.regions) > 0 {
-			if !p.graph(bareGraph, bare, bare[0].pos) {
+			if !p.graph(bareGraph, bare, bare[0].pos, "") {
 				return nil, false
 			}
 			return append(graphs, bareGraph), true
@@ -164,14 +165,15 @@ func (p *parser) section() ([]*components.Graph, bool) {
 	return graphs, true
 }
 
-// graph makes and checks the graph of one module.
-func (p *parser) graph(g *components.Graph, ops []*node, pos int) bool {
+// graph makes and checks the graph of one module with a dictionary of frontend
+// attributes.
+func (p *parser) graph(g *components.Graph, ops []*node, pos int, frontend string) bool {
 	if !p.knownDialects(ops) {
 		return false
 	}
 	p.into(g)
 	e := &emitter{parser: p, g: g}
-	if !e.module(ops, pos) {
+	if !e.module(ops, pos, frontend) {
 		return false
 	}
 	if err := g.Check(); err != nil {

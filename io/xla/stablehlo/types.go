@@ -68,7 +68,7 @@ func (p *parser) typeList(dst []components.ShapeID) ([]components.ShapeID, bool)
 }
 
 // parenTypes takes "(T, U)" or "()".
-func (p *parser) parenTypes(dst []components.ShapeID) ([]components.ShapeID, bool) {
+func (p *parser) parenTypes(dst []components.ShapeID, attrs *[]string) ([]components.ShapeID, bool) {
 	if !p.expect("(", "before the types") {
 		return dst, false
 	}
@@ -81,10 +81,14 @@ func (p *parser) parenTypes(dst []components.ShapeID) ([]components.ShapeID, boo
 			return dst, false
 		}
 		dst = append(dst, t)
+		text := ""
 		if p.peek() == '{' { // attributes of a function's result
-			if _, ok := p.balanced(); !ok {
+			if text, ok = p.balanced(); !ok {
 				return dst, false
 			}
+		}
+		if attrs != nil {
+			*attrs = append(*attrs, text)
 		}
 		p.location()
 		if !p.accept(",") {
@@ -98,7 +102,7 @@ func (p *parser) parenTypes(dst []components.ShapeID) ([]components.ShapeID, boo
 func (p *parser) signature(n *node) bool {
 	var ok bool
 	if p.peek() == '(' {
-		if n.in, ok = p.parenTypes(n.in); !ok {
+		if n.in, ok = p.parenTypes(n.in, nil); !ok {
 			return false
 		}
 	} else if n.in, ok = p.typeList(n.in); !ok {
@@ -109,7 +113,7 @@ func (p *parser) signature(n *node) bool {
 		return true
 	}
 	if p.peek() == '(' {
-		n.out, ok = p.parenTypes(n.out)
+		n.out, ok = p.parenTypes(n.out, nil)
 		return ok
 	}
 	t, ok := p.typ()
