@@ -68,6 +68,9 @@ type Output struct {
 	// Style is how the traces leave the documented form.
 	Style     catapult.Style
 	Artifacts []Artifact
+	// Group, where not nil, is the set of files of several modules that this one
+	// is part of; Dir is then the group's.
+	Group *Group
 
 	streams []streamed
 	// cached is cachedPart, except in tests.
@@ -112,7 +115,12 @@ func Traces(ctx context.Context, w *components.World, o *Output, family string) 
 			if f.run == components.RunB && w.NoRunB != "" {
 				continue // there is nothing to show
 			}
-			if o.PackageOnly {
+			if o.PackageOnly && o.Group != nil {
+				// The package is written when this module is gone.
+				if f.graph || f.family != familyRunA {
+					continue
+				}
+			} else if o.PackageOnly {
 				if !f.graph && f.family == familyRunA {
 					o.streams = append(o.streams, streamed{n.trace(f.family, m.Name, m.FunctionName(int(m.Blocks.Function.At(b))), m.BlockName(b)), b})
 				}
@@ -199,6 +207,9 @@ func Tables(ctx context.Context, w *components.World, o *Output, name string) er
 	if err := o.open(); err != nil {
 		return err
 	}
+	if o.Group != nil {
+		name = Sanitize(w.Module.Name + "." + name)
+	}
 	slot := o.slot(name, "tables")
 	var err error
 	o.Artifacts[slot].Size, err = o.write(name, func(out io.Writer) error {
@@ -215,6 +226,10 @@ func Metrics(_ context.Context, s *metricstore.Store, o *Output) error {
 	if err := o.open(); err != nil {
 		return err
 	}
+	if o.Group != nil {
+		o.Group.add(s)
+		return nil
+	}
 	slot := o.slot(metricsFile, "metrics")
 	size, err := o.write(metricsFile, func(out io.Writer) error { return s.Write(out, o.Layout) })
 	o.Artifacts[slot].Size = size
@@ -229,17 +244,16 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 	if err := o.open(); err != nil {
 		return err
 	}
+	if o.Group != nil {
+		o.Group.pack = true
+		return nil
+	}
 	if o.PackageOnly {
 		return o.stream(ctx, w, log)
 	}
-	say := log
-	if log != nil {
-		// The lines name the folder in which the files will be.
-		say = func(line string) { log(strings.ReplaceAll(line, o.set.Staging(), o.Dir)) }
-	}
-	r, err := pttf.Package(ctx, o.set.Staging(), filepath.Join(o.set.Staging(), pttf.FileName), pttf.Options{Log: say, Source: o.source(ctx, w)})
+	r, err := o.packStaged(ctx, pttf.Options{Log: log, Source: o.source(ctx, w)})
 	if err != nil {
-		return o.set.Name(err)
+		return err
 	}
 	if r.Created {
 		o.Artifacts[o.slot(pttf.FileName, "package")].Size = r.Size
@@ -247,9 +261,25 @@ func Package(ctx context.Context, w *components.World, o *Output, log func(strin
 	return nil
 }
 
-// Commit moves everything into place: all files or, on an error, none.
+// packStaged packs the traces that were written.
+func (o *Output) packStaged(ctx context.Context, opt pttf.Options) (pttf.Result, error) {
+	if log := opt.Log; log != nil {
+		// The lines name the folder in which the files will be.
+		opt.Log = func(line string) { log(strings.ReplaceAll(line, o.set.Staging(), o.Dir)) }
+	}
+	r, err := pttf.Package(ctx, o.set.Staging(), filepath.Join(o.set.Staging(), pttf.FileName), opt)
+	return r, o.set.Name(err)
+}
+
+// Commit moves everything into place: all files or, on an error, none. The
+// files of a group wait for its Finish.
 func Commit(o *Output) error {
 	if o.set == nil {
+		return nil
+	}
+	if o.Group != nil {
+		o.Group.take(o)
+		o.set = nil
 		return nil
 	}
 	names := make([]string, len(o.Artifacts))
@@ -265,10 +295,17 @@ func Commit(o *Output) error {
 
 // Abort removes what was written and not committed.
 func (o *Output) Abort() {
-	if o.set != nil {
+	switch {
+	case o.set == nil:
+		return
+	case o.Group != nil:
+		for _, a := range o.Artifacts {
+			os.Remove(filepath.Join(o.set.Staging(), filepath.Base(a.Path))) // what an error leaves goes with the folder
+		}
+	default:
 		o.set.Abort()
-		o.set = nil
 	}
+	o.set = nil
 }
 
 // open makes the destination and the hidden folder in it.
@@ -276,11 +313,15 @@ func (o *Output) open() error {
 	if o.set != nil {
 		return nil
 	}
-	set, err := fileset.Open(o.Dir)
+	var err error
+	if o.Group != nil {
+		o.set, err = o.Group.open()
+	} else {
+		o.set, err = fileset.Open(o.Dir)
+	}
 	if err != nil {
 		return err
 	}
-	o.set = set
 	if o.cached == 0 {
 		o.cached = cachedPart
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -38,10 +37,11 @@ INPUT is recognised by what it holds; gzip and zstd are unwrapped; - is
 standard input. With -o DIR it writes a trace per block and run, the metric
 store and the package file.perf-sim.
 
-Several inputs make a table with a row an input, or with --json an array. The
-files of each go to a folder in DIR that has the module's name; a name that is
-taken gets -2, -3 and so on, in the order of the inputs. An input that fails is
-reported, the others run all the same, and the exit status is 1.`,
+Several inputs make a table with a row an input, or with --json an array. Their
+traces, metrics and tables go to DIR together, and file.perf-sim has the traces
+of all; the name of a module that is taken gets -2, -3 and so on, in the order
+of the inputs. An input that fails is reported, the others run all the same,
+and the exit status is 1.`,
 		Example: `  perfsim run examples/tiled_matmul.bir.json
   perfsim run -o out --machine trn3 module.bir.json
   perfsim run --json profile.json.gz | jq .latency_ns
@@ -94,15 +94,18 @@ reported, the others run all the same, and the exit status is 1.`,
 			}
 			r.Pipeline, r.Policy = &passes, sched.Policy(policy)
 			r.Out = emit.Output{Dir: out, PackageOnly: packageOnly, Layout: layout, Style: style.style()}
-			folders := folderNames{}
+			if out != "" && len(args) > 1 {
+				r.Out.Group = emit.NewGroup(r.Out)
+				defer r.Out.Group.Abort()
+			}
 			one := func(input string) (*systems.Report, error) {
 				l, err := in.load(c.Context(), c, input, p)
 				if err != nil {
 					return nil, err
 				}
 				r := r
-				if out != "" && len(args) > 1 {
-					r.Out.Dir = filepath.Join(out, folders.next(l.Module.Name))
+				if g := r.Out.Group; g != nil {
+					l.Module.Name = g.Name(l.Module.Name)
 				}
 				res, err := in.simulate(c.Context(), l, r, p)
 				if err != nil {
@@ -119,7 +122,7 @@ reported, the others run all the same, and the exit status is 1.`,
 				return rep, nil
 			}
 			if len(args) > 1 {
-				return runSeveral(c, args, one, p, asJSON)
+				return runSeveral(c, args, one, r, p, asJSON)
 			}
 			rep, err := one(args[0])
 			if err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -23,7 +22,7 @@ type failedRun struct {
 // runSeveral runs every input and prints a table or a JSON array in the order
 // of the inputs. An input that fails is reported on standard error at once; the
 // returned error says how many failed.
-func runSeveral(c *cobra.Command, inputs []string, one func(string) (*systems.Report, error), p *progress, asJSON bool) error {
+func runSeveral(c *cobra.Command, inputs []string, one func(string) (*systems.Report, error), r systems.Request, p *progress, asJSON bool) error {
 	entries := make([]any, 0, len(inputs))
 	reports := make([]*systems.Report, 0, len(inputs))
 	for _, input := range inputs {
@@ -43,12 +42,23 @@ func runSeveral(c *cobra.Command, inputs []string, one func(string) (*systems.Re
 		}
 		entries, reports = append(entries, rep), append(reports, rep)
 	}
-	p.close()
+	var shared []emit.Artifact
 	var err error
+	if g := r.Out.Group; g != nil {
+		if shared, err = g.Finish(c.Context(), r.Log); err != nil {
+			return err
+		}
+	}
+	p.close()
 	if asJSON {
+		for _, r := range reports {
+			for _, a := range shared {
+				r.Artifacts = append(r.Artifacts, systems.Artifact{Path: a.Path, Kind: a.Kind, Size: a.Size})
+			}
+		}
 		err = writeJSON(c.OutOrStdout(), entries)
 	} else if len(reports) > 0 {
-		err = printRuns(c.OutOrStdout(), reports)
+		err = printRuns(c.OutOrStdout(), reports, shared)
 	}
 	if failed := len(inputs) - len(reports); err == nil && failed > 0 {
 		err = fmt.Errorf("%d of %s failed", failed, countOf(len(inputs), "input"))
@@ -56,12 +66,12 @@ func runSeveral(c *cobra.Command, inputs []string, one func(string) (*systems.Re
 	return err
 }
 
-// printRuns prints a row for every report.
-func printRuns(out io.Writer, reports []*systems.Report) error {
+// printRuns prints a row for every report, and the files they share.
+func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact) error {
 	tw := newTable(out)
 	fmt.Fprintln(tw, "INPUT\tMACHINE\tINSTRUCTIONS\tLATENCY\tWITHOUT ANTI\tBUSIEST\t")
 	var times []uint64
-	files := 0
+	files := len(shared)
 	for _, r := range reports {
 		times = append(times, r.LatencyA, r.LatencyB.Or(0))
 		files += len(r.Artifacts)
@@ -89,35 +99,18 @@ func printRuns(out io.Writer, reports []*systems.Report) error {
 	if err := tw.Flush(); err != nil || files == 0 {
 		return err
 	}
-	fmt.Fprintln(out)
+	var size int64
 	for _, r := range reports {
-		var size int64
 		for _, a := range r.Artifacts {
 			size += a.Size
 		}
-		if len(r.Artifacts) == 0 {
-			continue
-		}
-		fmt.Fprintf(tw, "wrote\t%s\t%s\t%s\t\n", filepath.Dir(r.Artifacts[0].Path), countOf(len(r.Artifacts), "file"), humanize.IBytes(uint64(size)))
+	}
+	fmt.Fprintln(out)
+	if n := files - len(shared); n > 0 {
+		fmt.Fprintf(tw, "wrote\t%s of the modules\t%s\t\n", countOf(n, "file"), humanize.IBytes(uint64(size)))
+	}
+	for _, a := range shared {
+		fmt.Fprintf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
 	}
 	return tw.Flush()
-}
-
-// folderNames hands out names of folders, each once, upper and lower case
-// alike.
-type folderNames map[string]bool
-
-// next returns the folder of a module: its name, made safe for a path, with
-// -2, -3 and so on behind it where the name is taken.
-func (f folderNames) next(module string) string {
-	base := emit.Sanitize(module)
-	if strings.Trim(base, ".") == "" {
-		base = "module"
-	}
-	name := base
-	for n := 2; f[strings.ToLower(name)]; n++ {
-		name = fmt.Sprintf("%s-%d", base, n)
-	}
-	f[strings.ToLower(name)] = true
-	return name
 }
