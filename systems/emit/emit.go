@@ -208,7 +208,7 @@ func Tables(ctx context.Context, w *components.World, o *Output, name string) er
 		return err
 	}
 	if o.Group != nil {
-		name = Sanitize(w.Module.Name + "." + name)
+		name = sanitize(w.Module.Name + "." + name)
 	}
 	slot := o.slot(name, "tables")
 	var err error

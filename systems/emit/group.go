@@ -30,10 +30,10 @@ func NewGroup(o Output) *Group {
 // so on behind it where that is taken, upper and lower case alike.
 func (g *Group) Name(module string) string {
 	name := module
-	for n := 2; g.names[strings.ToLower(Sanitize(name))]; n++ {
+	for n := 2; g.names[strings.ToLower(sanitize(name))]; n++ {
 		name = fmt.Sprintf("%s-%d", module, n)
 	}
-	g.names[strings.ToLower(Sanitize(name))] = true
+	g.names[strings.ToLower(sanitize(name))] = true
 	return name
 }
 

@@ -10,11 +10,11 @@ import (
 // put a temporary suffix behind.
 const maxName = 200
 
-// Sanitize replaces every character that is not a letter, a digit, '.', '_'
+// sanitize replaces every character that is not a letter, a digit, '.', '_'
 // or '-' by '_'. The documented pass does the same with a regular expression
 // that is not published; the set is ours. A name that is too long is cut and
 // ends in a hash of the whole.
-func Sanitize(name string) string {
+func sanitize(name string) string {
 	s := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
@@ -36,7 +36,7 @@ type names struct{ used map[string]int }
 // trace returns the name of a block's trace file:
 // <family>.<module>.<function>.<block>.json.
 func (n *names) trace(family, module, function, block string) string {
-	base := Sanitize(family + "." + module + "." + function + "." + block)
+	base := sanitize(family + "." + module + "." + function + "." + block)
 	n.used[base]++
 	if k := n.used[base]; k > 1 {
 		base += "-" + strconv.Itoa(k)
