@@ -171,11 +171,25 @@ func TestArguments(t *testing.T) {
 		{"lhs_T[2048,2048] bf16, rhs[2048,4] fp32 -> [2048,2048] bf16", "bf16[2048,2048] f32[2048,4]"},
 		{"a_t[256,256], b[256,256] fp32; tile 128", "f32[256,256] f32[256,256]"},
 		{"q,k,v [128,4096] bf16 for timing", "bf16[128,4096] bf16[128,4096] bf16[128,4096]"},
-		{"from N=4", ""}, {"a[2,2]", ""}, {"", ""},
+		{"a[2,2], q/k_norm[128], cos/sin[1,8] bf16, ids[1,1] int32=320 (layout: see b.py)", "bf16[2,2] bf16[128] bf16[128] bf16[1,8] bf16[1,8] int32[1,1]"},
+		{"img[8,512] fp32, filter[512,3], padding (0,0),(1,1)", "f32[8,512] f32[512,3] padding=((0,0),(1,1))"},
+		{"a[2] bf16, K=8", "bf16[2] K=8"}, {"q,k [4,6] fp32, mixed=True (bf16 inputs)", "f32[4,6] f32[4,6] mixed=True"},
+		{"from N=4", ""}, {"a[2,2]", ""}, {"", ""}, {"a[2] bf16, cos/sin; 8 heads", ""}, {"a[2 bf16", ""}, {"a[2] bf16 wide", ""},
 	} {
-		got, err := arguments(x.text)
+		args, err := arguments(x.text)
+		got := append(args.tensors, args.settings...)
 		if strings.Join(got, " ") != x.want || (err == nil) != (x.want != "") {
 			t.Errorf("%q: %q, %v", x.text, got, err)
+		}
+	}
+}
+
+func TestSettingsThatAKernelTakes(t *testing.T) {
+	t.Parallel()
+	const source = "def other(K): pass\n@nki.jit\ndef f(a, b: int = max(1, 2), *,\n      pad=(0, 0)):\n  K = 1\ndef g(x, **kw): pass\n"
+	for function, want := range map[string]string{"f": "pad=1", "g": "K=8 pad=1", "other": "K=8", "none": ""} {
+		if got := strings.Join(accepts(source, function, []string{"K=8", "pad=1"}), " "); got != want {
+			t.Errorf("%s: %q, want %q", function, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -114,9 +115,19 @@ func kernelJobs(f *file, all []string, opt *Options) ([]job, error) {
 		}
 		function, _, _ := strings.Cut(row["function"], " ")
 		call := format.KernelCall{Function: function}
-		var err error
-		if call.Args, err = arguments(row["args"]); err != nil && path != "" {
-			it.Reason = err.Error()
+		if path != "" {
+			args, err := arguments(row["args"])
+			if err != nil {
+				it.Reason = err.Error()
+			}
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			call.Args = append(args.tensors, accepts(string(source), function, args.settings)...)
+		}
+		if x := launched.FindStringSubmatch(row["machine"]); x != nil {
+			call.Grid = x[1]
 		}
 		if knobs := blockSizes.FindStringSubmatch(row["function"]); knobs != nil {
 			for k, name := range []string{"TILES_IN_BLOCK_M", "TILES_IN_BLOCK_N", "TILES_IN_BLOCK_K"} {
@@ -131,39 +142,5 @@ func kernelJobs(f *file, all []string, opt *Options) ([]job, error) {
 
 var (
 	blockSizes = regexp.MustCompile(`TILES_IN_BLOCK_M,N,K=(\d+),(\d+),(\d+)`)
-	argument   = regexp.MustCompile(`^([A-Za-z_][\w]*(?:,[A-Za-z_]\w*)*)\s*\[([\d,]+)\]\s*(fp32|f32|bf16|fp16|int32)?`)
+	launched   = regexp.MustCompile(`launched \[([\d,]+)\]`)
 )
-
-// arguments reads shapes such as "lhsT[2048,2048] bf16, rhs[2048,2048] bf16".
-// A type that is said once holds for those before it too.
-func arguments(text string) ([]string, error) {
-	text, _, _ = strings.Cut(text, "->")
-	type arg struct{ shape, dtype string }
-	var list []arg
-	rest := strings.TrimSpace(text)
-	for rest != "" {
-		x := argument.FindStringSubmatch(rest)
-		if x == nil {
-			break
-		}
-		for range strings.Split(x[1], ",") {
-			list = append(list, arg{x[2], x[3]})
-		}
-		rest = strings.TrimLeft(rest[len(x[0]):], ", ")
-	}
-	if len(list) == 0 || rest != "" && !strings.HasPrefix(rest, "for ") && !strings.HasPrefix(rest, ";") {
-		return nil, fmt.Errorf("the arguments %q cannot be read as shapes and types", text)
-	}
-	out := make([]string, len(list))
-	dtype := ""
-	for k := len(list) - 1; k >= 0; k-- {
-		if list[k].dtype != "" {
-			dtype = list[k].dtype
-		}
-		if dtype == "" {
-			return nil, fmt.Errorf("the arguments %q have no element type", text)
-		}
-		out[k] = strings.Replace(dtype, "fp", "f", 1) + "[" + list[k].shape + "]"
-	}
-	return out, nil
-}

@@ -64,45 +64,48 @@ type GovernorConstants struct {
 
 // DMAConstants are those of descriptor generation and the DMA engines.
 type DMAConstants struct {
-	ManyRows      float64 // dma.many_rows: descriptors beyond which generation takes longer
-	TriggerMany   float64 // dma.trigger_many_ns: added to a trigger with many rows
-	StaticTrigger float64 // dma.static_trigger_ns: a trigger of descriptors made before the run keeps its sequencer
-	Scatter       float64 // dma.scatter_ns: least time of a row where the rows of a transfer are apart in device memory
-	Conflict      float64 // dma.conflict_ns: more per row where they are a multiple of 1 MiB apart
-	TriggerFirst  float64 // dma.trigger_first_ns: added to an engine's first trigger
-	Interval      float64 // dma.trigger_interval_ns: least distance of the ends of two triggers of a queue
-	StartWrite    float64 // dma.hw_start_write_ns: trigger to first packet, writing device memory
-	StartRead     float64 // dma.hw_start_read_ns: reading it
-	StartMany     float64 // dma.hw_start_many_ns: added with many rows
-	SWGenerate    float64 // dma.sw_generate_ns: software generation before the trigger shows
-	SWInterval    float64 // dma.sw_interval_ns: least distance of two software triggers
-	SWDispatch    float64 // dma.sw_dispatch_ns: a software trigger keeps its sequencer
-	SWTrigger     float64 // dma.sw_trigger_ns: duration shown
-	SWTriggerStep float64 // dma.sw_trigger_step_ns: added for each software transfer in flight
-	SWFlight      float64 // dma.sw_flight_ns: how long one counts as in flight
-	SWStartWrite  float64 // dma.sw_start_write_ns
-	SWStartRead   float64 // dma.sw_start_read_ns
-	SWReadRow     float64 // dma.sw_read_row_bytes: rows a software transfer gathers when reading device memory
-	Skew          float64 // dma.skew_ns: first descriptor to that of the last engine
-	Row           float64 // dma.row_ns: per row of a hardware transfer
-	Chunk         float64 // dma.chunk_ns: per contiguous piece of a software transfer that writes device memory
-	Cast          float64 // dma.cast_ns: more per piece where types are converted
-	Rate          float64 // dma.bytes_per_ns: of one engine
-	End           float64 // dma.end_ns: the write that ends a transfer on an engine
-	Complete      float64 // dma.complete_ns: last engine's end to the semaphore's last change
-	ReadRestart   float64 // dma.read_restart_ns: a queue starts to read again
-	ReadBatched   float64 // dma.read_batched_ns: a read that was queued with the one before it
-	ReadSmall     float64 // dma.read_small_ns: a read of short rows
-	SmallRow      float64 // dma.small_row_bytes
-	Batch         float64 // dma.batch_ns: reads that arrive within this are queued together
-	Backlog       float64 // dma.backlog_ns: behind more work than this a read's latency is hidden
-	Turnaround    float64 // dma.turnaround_ns: a read behind a write in progress
-	WriteIdle     float64 // dma.write_idle_share: of the streaming time, added to a write
-	WriteQueued   float64 // dma.write_queued_share: the same for a write right behind another
-	QueueDepth    float64 // dma.queue_depth: transfers waiting in a queue beyond which its trigger waits
-	QueueLag      float64 // dma.queue_lag_ns: the start of a write to its queue having room
-	ReadLead      float64 // dma.read_lead_ns: a read leaves its queue so much before the writes ahead of it end; 0 for at once
-	Engines       float64 // machine's memory.dma_engines
+	ManyRows        float64 // dma.many_rows: descriptors beyond which generation takes longer
+	TriggerMany     float64 // dma.trigger_many_ns: added to a trigger with many rows
+	StaticTrigger   float64 // dma.static_trigger_ns: a trigger of descriptors made before the run keeps its sequencer
+	Scatter         float64 // dma.scatter_ns: least time of a row where the rows of a transfer are apart in device memory
+	Transpose       float64 // dma.transpose_share: rate of transposes, as a share of that of copies
+	TransposeOnChip float64 // dma.transpose_onchip_share: the same from SBUF to SBUF
+	IndirectHold    float64 // dma.indirect_hold_share: share of generation and data for which a transfer by index holds back the next
+	Conflict        float64 // dma.conflict_ns: more per row where they are a multiple of 1 MiB apart
+	TriggerFirst    float64 // dma.trigger_first_ns: added to an engine's first trigger
+	Interval        float64 // dma.trigger_interval_ns: least distance of the ends of two triggers of a queue
+	StartWrite      float64 // dma.hw_start_write_ns: trigger to first packet, writing device memory
+	StartRead       float64 // dma.hw_start_read_ns: reading it
+	StartMany       float64 // dma.hw_start_many_ns: added with many rows
+	SWGenerate      float64 // dma.sw_generate_ns: software generation before the trigger shows
+	SWInterval      float64 // dma.sw_interval_ns: least distance of two software triggers
+	SWDispatch      float64 // dma.sw_dispatch_ns: a software trigger keeps its sequencer
+	SWTrigger       float64 // dma.sw_trigger_ns: duration shown
+	SWTriggerStep   float64 // dma.sw_trigger_step_ns: added for each software transfer in flight
+	SWFlight        float64 // dma.sw_flight_ns: how long one counts as in flight
+	SWStartWrite    float64 // dma.sw_start_write_ns
+	SWStartRead     float64 // dma.sw_start_read_ns
+	SWReadRow       float64 // dma.sw_read_row_bytes: rows a software transfer gathers when reading device memory
+	Skew            float64 // dma.skew_ns: first descriptor to that of the last engine
+	Row             float64 // dma.row_ns: per row of a hardware transfer
+	Chunk           float64 // dma.chunk_ns: per contiguous piece of a software transfer that writes device memory
+	Cast            float64 // dma.cast_ns: more per piece where types are converted
+	Rate            float64 // dma.bytes_per_ns: of one engine
+	End             float64 // dma.end_ns: the write that ends a transfer on an engine
+	Complete        float64 // dma.complete_ns: last engine's end to the semaphore's last change
+	ReadRestart     float64 // dma.read_restart_ns: a queue starts to read again
+	ReadBatched     float64 // dma.read_batched_ns: a read that was queued with the one before it
+	ReadSmall       float64 // dma.read_small_ns: a read of short rows
+	SmallRow        float64 // dma.small_row_bytes
+	Batch           float64 // dma.batch_ns: reads that arrive within this are queued together
+	Backlog         float64 // dma.backlog_ns: behind more work than this a read's latency is hidden
+	Turnaround      float64 // dma.turnaround_ns: a read behind a write in progress
+	WriteIdle       float64 // dma.write_idle_share: of the streaming time, added to a write
+	WriteQueued     float64 // dma.write_queued_share: the same for a write right behind another
+	QueueDepth      float64 // dma.queue_depth: transfers waiting in a queue beyond which its trigger waits
+	QueueLag        float64 // dma.queue_lag_ns: the start of a write to its queue having room
+	ReadLead        float64 // dma.read_lead_ns: a read leaves its queue so much before the writes ahead of it end; 0 for at once
+	Engines         float64 // machine's memory.dma_engines
 }
 
 // fields lists every scalar constant with its name in the description.
@@ -140,6 +143,7 @@ func (c *Constants) fields() []field {
 		{"governor.phases", &g.Phases}, {"governor.short_windows", &g.Short},
 		{"dma.many_rows", &d.ManyRows}, {"dma.trigger_many_ns", &d.TriggerMany}, {"dma.trigger_first_ns", &d.TriggerFirst},
 		{"dma.static_trigger_ns", &d.StaticTrigger}, {"dma.scatter_ns", &d.Scatter}, {"dma.conflict_ns", &d.Conflict},
+		{"dma.transpose_share", &d.Transpose}, {"dma.transpose_onchip_share", &d.TransposeOnChip}, {"dma.indirect_hold_share", &d.IndirectHold},
 		{"dma.trigger_interval_ns", &d.Interval}, {"dma.hw_start_write_ns", &d.StartWrite}, {"dma.hw_start_read_ns", &d.StartRead},
 		{"dma.hw_start_many_ns", &d.StartMany}, {"dma.sw_generate_ns", &d.SWGenerate}, {"dma.sw_interval_ns", &d.SWInterval},
 		{"dma.sw_dispatch_ns", &d.SWDispatch}, {"dma.sw_trigger_ns", &d.SWTrigger}, {"dma.sw_trigger_step_ns", &d.SWTriggerStep},

@@ -187,7 +187,7 @@ func TestAntiLeftOut(t *testing.T) {
 func TestTransfers(t *testing.T) {
 	d := &DMAConstants{StartWrite: 100, StartRead: 150, StartMany: 7, SWStartWrite: 60, SWStartRead: 70, Skew: 10, Row: 2, Chunk: 4, Cast: 1, Rate: 10, End: 1,
 		Complete: 30, ReadRestart: 50, ReadBatched: 5, ReadSmall: 3, SmallRow: 100, Batch: 20, Backlog: 500, Turnaround: 80, WriteIdle: 0.1, WriteQueued: 0.2,
-		SWReadRow: 4000, ManyRows: 20, Engines: 16}
+		SWReadRow: 4000, ManyRows: 20, Engines: 16, Transpose: 0.8, TransposeOnChip: 0.5}
 	write := d.of(Transfer{Bytes: 16000, Row: 1000, From: 1, To: 1})            // 16 rows: one of 102 ns an engine
 	read := d.of(Transfer{Bytes: 16000, Row: 1000, Read: true, From: 1, To: 1}) // the same
 	small := d.of(Transfer{Bytes: 1600, Row: 50, Read: true, From: 1, To: 1})   // 32 rows of 7 ns: 14 an engine
@@ -196,6 +196,8 @@ func TestTransfers(t *testing.T) {
 	near(t, "software read gathers", d.of(Transfer{Bytes: 64000, Row: 1000, Read: true, Soft: true, From: 1, To: 1}).stream, 402)
 	near(t, "software write pays per piece", d.of(Transfer{Bytes: 16000, Row: 100, Soft: true, From: 1, To: 1}).stream, 160*14/16.0)
 	near(t, "conversion reads more", d.of(Transfer{Bytes: 1600, Row: 100, Soft: true, From: 4, To: 2}).stream, 16*25/16.0)
+	near(t, "transposes are slower copies", d.of(Transfer{Bytes: 1600, Row: 1600, Transposed: true, Read: true, From: 1, To: 1}).stream, 12.5)
+	near(t, "on chip slower still", d.of(Transfer{Bytes: 1600, Row: 1600, Transposed: true, OnChip: true, From: 1, To: 1}).stream, 20)
 	if !small.small || small.many != true || read.small || write.many {
 		t.Errorf("small %v %v, many %v %v", small.small, read.small, small.many, write.many)
 	}
@@ -213,6 +215,8 @@ func TestTransfers(t *testing.T) {
 	serve(300, read, 1, 637.6, 637.6+102+50+1+30)   // a batch of its own
 	serve(5000, read, 1, 5160, 5160+102+50+1+30)    // on idle engines
 	serve(5000, small, 0, 5313, 5313+14+3+1+30)     // short rows
+	serve(5000, small, 0, 5331, 5331+14+3+1+30)     // behind those of its own queue
+	serve(5000, small, 2, 5345, 5345+14+3+1+30)     // in the gap that another queue's leave
 	serve(6000, read, 1, 6160, 6160+102+50+1+30)    // the short ones left the engines early
 	near(t, "many rows start later", d.Start(small.Transfer), 157)
 	near(t, "software starts earlier", d.Start(Transfer{Soft: true, Read: true}), 70)

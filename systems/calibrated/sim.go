@@ -613,15 +613,14 @@ func (s *sim) software(g int, i uint32, ready float64) {
 }
 
 // indirectHold is how much longer than usual the next software trigger waits
-// behind transfer i: addresses that come from memory are resolved one transfer
-// after another, generation and data in turn. Measured on kernels that gather
-// weights of 24 MB by index (docs/nki.md): 1.30 to 1.91 µs for each transfer of
-// 128 rows of 256 to 1,365 bytes.
+// behind transfer i. That addresses from memory are resolved one transfer after
+// another, generation and data in turn, is an assumption: the machine
+// description says how much of it holds (dma.indirect_hold_share).
 func (p *program) indirectHold(i uint32) float64 {
 	switch p.m.Instr.Opcode.At(int(i)) {
 	case components.OpcodeIndirectLoad, components.OpcodeIndirectSave:
 		d := &p.c.DMA
-		return max(0, d.SWGenerate-d.SWInterval) + p.measure(i).stream
+		return d.IndirectHold * (max(0, d.SWGenerate-d.SWInterval) + p.measure(i).stream)
 	}
 	return 0
 }

@@ -82,6 +82,7 @@ type slowDMA struct {
 	free, writeEnd float64
 	write          bool // the last one
 	batch          map[sequencerID]float64
+	short          map[sequencerID]float64 // end of the last read of short rows
 }
 
 func never() float64 { return math.Inf(-1) }
@@ -107,7 +108,7 @@ func (s *slow) simulate() {
 		}
 		if s.pes[l.on.core] == nil {
 			s.pes[l.on.core] = &slowPE{start: never(), end: never(), weights: never(), creditAt: -1e12, use: map[int]float64{}}
-			s.dmas[l.on.core] = &slowDMA{free: never(), writeEnd: never(), batch: map[sequencerID]float64{}}
+			s.dmas[l.on.core] = &slowDMA{free: never(), writeEnd: never(), batch: map[sequencerID]float64{}, short: map[sequencerID]float64{}}
 		}
 	}
 	for {
@@ -483,6 +484,11 @@ func (s *slow) serve(i int, t float64) (begin, complete float64) {
 		arrive += from
 	}
 	stream := max(1, x.Bytes/piece) * (row + piece/d.Rate) / d.Engines
+	if x.Transposed && x.OnChip {
+		stream = x.Bytes / (d.Rate * d.TransposeOnChip) / d.Engines
+	} else if x.Transposed {
+		stream = x.Bytes / (d.Rate * d.Transpose) / d.Engines
+	}
 	short := x.Read && piece < d.SmallRow
 	var extra float64
 	if x.Static {
@@ -510,10 +516,13 @@ func (s *slow) serve(i int, t float64) (begin, complete float64) {
 		}
 	}
 	begin = max(arrive+d.Skew, e.free)
+	if short && !x.Static {
+		begin = max(begin, e.short[g])
+	}
 	end := begin + stream + extra + d.End
 	e.free, e.write = end, !x.Read
 	if short && !x.Static {
-		e.free = begin + stream
+		e.free, e.short[g] = begin+stream, end
 	}
 	if !x.Read {
 		e.writeEnd = end

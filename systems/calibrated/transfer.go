@@ -9,6 +9,7 @@ type dmaEngines struct {
 	lastWrite bool
 	writeEnd  float64   // end of the last write
 	batch     []float64 // by queue: arrival of the first read of its batch
+	short     []float64 // by queue: end of its last read of short rows
 }
 
 // Transfer is what a DMA instruction moves, as its operands say.
@@ -22,6 +23,9 @@ type Transfer struct {
 	// they are a multiple of 1 MiB apart.
 	Scattered, Conflict bool
 	From, To            float64 // element sizes; different where types are converted
+	// Transposed tells that the DMA engines transpose elements of two bytes,
+	// OnChip that both sides are on chip.
+	Transposed, OnChip bool
 }
 
 // TransferOf returns what instruction i moves, and whether it is a DMA.
@@ -44,7 +48,10 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 	flags := in.Flags.At(int(i))
 	t.Read = flags&components.FlagDstDRAM == 0
 	t.Soft, t.Static = k == kindSW, k == kindStatic
-	if t.Rows() >= 2 {
+	if flags&components.FlagTranspose != 0 {
+		t.transposes(m, i, size)
+	}
+	if t.Rows() >= 2 && !t.Transposed {
 		t.Scattered, t.Conflict = scattered(m, i, t.Row)
 	}
 	if flags&components.FlagMixedTypes != 0 {
@@ -59,6 +66,20 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 		}
 	}
 	return t, true
+}
+
+// transposes makes t a transpose of elements of two bytes, which the DMA
+// engines do at a share of the rate of copies. That of other elements is a copy
+// of scattered rows.
+func (t *Transfer) transposes(m *components.Module, i uint32, size float64) {
+	if size != 2 {
+		return
+	}
+	t.Transposed, t.OnChip, t.Row = true, true, t.Bytes
+	lo, hi := m.Operands.Range(components.InstrID(i))
+	for r := lo; r < hi; r++ {
+		t.OnChip = t.OnChip && !m.Operands.Memory.At(r).InDRAM()
+	}
 }
 
 // transferKind returns how the descriptors of DMA instruction i are made and
@@ -161,6 +182,13 @@ func (d *DMAConstants) piece(t Transfer) float64 {
 // Stream is how long each engine moves data for a transfer, in ns, where
 // nothing holds it up.
 func (d *DMAConstants) Stream(t Transfer) float64 {
+	if t.Transposed {
+		share := d.Transpose
+		if t.OnChip {
+			share = d.TransposeOnChip
+		}
+		return t.Bytes / d.Rate / share / d.Engines
+	}
 	piece := d.piece(t)
 	rows := max(1, t.Bytes/piece)
 	per := d.Row + piece/d.Rate
@@ -229,10 +257,16 @@ func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, queue int) (b
 		}
 	}
 	begin = max(arrive+d.Skew, e.free)
+	if x.small && !x.Static { // short rows leave gaps that other queues fill, not their own
+		for len(e.short) <= queue {
+			e.short = append(e.short, 0)
+		}
+		begin = max(begin, e.short[queue])
+	}
 	end := begin + x.stream + extra + d.End
 	e.free = end
-	if x.small && !x.Static { // short rows leave gaps that other queues fill
-		e.free = begin + x.stream
+	if x.small && !x.Static {
+		e.free, e.short[queue] = begin+x.stream, end
 	}
 	if e.lastWrite = !x.Read; e.lastWrite {
 		e.writeEnd = end

@@ -240,10 +240,14 @@ func (x *expander) dma(f *nkirecord.Form, form int32, refs []ref) {
 		r.engine, r.queue, r.flags = components.Activation, queueActivation, components.FlagHWDGE
 	case f.Engine == "Pool":
 		r.flags, r.engine, r.queue = components.FlagSWDGE, components.Pool, queueSoft
-	case f.Attrs.DGE == "hwdge" || x.opt.DynamicDMA:
+	case f.Attrs.DGE == "hwdge" || x.opt.DynamicDMA && f.Attrs.DGE != "none":
+		// In measured profiles SP triggers the loads, Activation the stores.
 		r.engine, r.queue, r.flags = components.SP, queueDynamic, components.FlagHWDGE
-		if store {
+		switch {
+		case store && f.Engine == "SP":
 			r.queue = queueDynamicStore
+		case store:
+			r.engine, r.queue = components.Activation, queueActivation
 		}
 	}
 	if f.Attrs.Transpose {

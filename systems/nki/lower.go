@@ -21,6 +21,7 @@ const Format = "nki"
 
 // Lower turns a record into a module for a machine.
 func Lower(ctx context.Context, rec *nkirecord.Record, mach *machine.Machine, opt Options) (*components.Module, error) {
+	opt.resolve(rec.Generation == "new", mach.Arch)
 	m := components.NewModule(rec.Kernel, Format)
 	m.Arch = mach.Name
 	x := newExpander(rec, m, opt)
@@ -347,10 +348,7 @@ func candidates(op components.Opcode, flags components.Flags) []components.Engin
 	case components.OpcodeTensorCopy:
 		return []components.Engine{components.DVE, components.Activation}
 	case components.OpcodeMemset:
-		if flags&components.FlagDstPSUM != 0 {
-			return []components.Engine{components.DVE}
-		}
-		return []components.Engine{components.Pool}
+		return []components.Engine{components.DVE} // documented for nki.isa.memset
 	}
 	return nil
 }

@@ -15,6 +15,11 @@ import (
 // lower reads a record and lowers it in program order for trn2.
 func lower(t *testing.T, text string, change ...func(*Options)) *components.Module {
 	t.Helper()
+	return lowerFor(t, "trn2", text, change...)
+}
+
+func lowerFor(t *testing.T, name, text string, change ...func(*Options)) *components.Module {
+	t.Helper()
 	src, err := format.FromBytes("k.nki.jsonl", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +28,7 @@ func lower(t *testing.T, text string, change ...func(*Options)) *components.Modu
 	if err != nil {
 		t.Fatal(err)
 	}
-	mach, err := machine.Load("trn2")
+	mach, err := machine.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +93,66 @@ func TestLoopsAreWrittenOut(t *testing.T) {
 			t.Errorf("load %d reads at %d", k, a)
 		}
 	}
-	if !m.Instr.Flags.At(0).Has(components.FlagStaticDMA) {
-		t.Error("a transfer with known addresses has no static descriptors")
+}
+
+// Hardware makes the descriptors of kernels in the new API on trn2, commanded
+// by SP for loads and by Activation for stores. Kernels in the old one, and
+// all on trn1, have descriptors made before the run, unless options say so.
+func TestWhoMakesDescriptors(t *testing.T) {
+	static := func(o *Options) { o.StaticDMA = true }
+	dynamic := func(o *Options) { o.DynamicDMA = true }
+	none := func(*Options) {}
+	for _, c := range []struct {
+		api, machine string
+		change       func(*Options)
+		want         components.Flags
+	}{
+		{"new", "trn2", none, components.FlagHWDGE}, {"new", "trn2", static, components.FlagStaticDMA}, {"new", "trn1", none, components.FlagStaticDMA},
+		{"old", "trn2", none, components.FlagStaticDMA}, {"old", "trn2", dynamic, components.FlagHWDGE},
+	} {
+		m := lowerFor(t, c.machine, strings.Replace(copyLoop, `"generation":"new"`, `"generation":"`+c.api+`"`, 1), c.change)
+		load, store := m.Instr.Engine.At(0), m.Instr.Engine.At(1)
+		wantStore := components.Pool
+		if c.want == components.FlagHWDGE {
+			wantStore = components.Activation
+		}
+		both := components.FlagHWDGE | components.FlagStaticDMA
+		if f := m.Instr.Flags.At(0) & both; f != c.want || load != components.SP || store != wantStore {
+			t.Errorf("%s API on %s: flags %v, load by %v, store by %v", c.api, c.machine, f, load, store)
+		}
+	}
+}
+
+// A transfer says itself how its descriptors are made, and by whom.
+func TestAskedDescriptors(t *testing.T) {
+	for ask, want := range map[string]components.Flags{"none": components.FlagStaticDMA, "swdge": components.FlagSWDGE, "hwdge": components.FlagHWDGE} {
+		m := lower(t, strings.Replace(copyLoop, `"DMACopy","",{},0,8`, `"DMACopy","",{"dge":"`+ask+`"},0,8`, 1))
+		if f := m.Instr.Flags.At(0); !f.Has(want) {
+			t.Errorf("%s: flags %v", ask, f)
+		}
+	}
+	m := lower(t, strings.Replace(copyLoop, `"DMACopy","",{},0,9`, `"DMACopy","SP",{},0,9`, 1))
+	if e := m.Instr.Engine.At(1); e != components.SP {
+		t.Errorf("a store on SP is triggered by %v", e)
+	}
+}
+
+// The order follows from the API, the memset goes to the DVE.
+func TestOrderByAPI(t *testing.T) {
+	for api, want := range map[bool]sched.Policy{true: sched.Greedy, false: sched.TimeAware} {
+		o := DefaultOptions()
+		o.resolve(api, 30)
+		if o.Policy != want {
+			t.Errorf("new API %v: policy %d", api, o.Policy)
+		}
+	}
+	o := Options{Policy: sched.Keep}
+	if o.resolve(true, 30); o.Policy != sched.Keep {
+		t.Errorf("policy %d", o.Policy)
+	}
+	m := lower(t, strings.Replace(strings.Replace(product, "%s", "new", 1), "ATTR", "", 1))
+	if e := m.Instr.Engine.At(0); m.Instr.Opcode.At(0) != components.OpcodeMemset || e != components.DVE {
+		t.Errorf("memset on %v", e)
 	}
 }
 

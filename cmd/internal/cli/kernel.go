@@ -23,8 +23,9 @@ func (f *inputFlags) addKernel(c *cobra.Command) {
 	fl.StringVar(&k.Setup, "setup", "", "kernels: FILE.py:FUNCTION that returns the arguments")
 	fl.StringVar(&k.Grid, "grid", "", "kernels: launch grid, 2 or 4,2")
 	fl.Float64Var(&k.Seconds, "timeout", nki.DefaultSeconds, "kernels: seconds of processor time that the Python code may take")
-	fl.IntVar((*int)(&o.Policy), "kernel-order", int(o.Policy), "kernels: order of the instructions: 3 as the compiler's scheduler makes it, 0 as written")
+	fl.IntVar((*int)(&o.Policy), "kernel-order", int(o.Policy), "kernels: order of the instructions: 3 by the time-aware scheduler, 2 by a list scheduler, 0 as written, -1 as the kernel's API has it")
 	fl.BoolVar(&o.DynamicDMA, "dynamic-dma", false, "kernels: the device generates the descriptors of all transfers")
+	fl.BoolVar(&o.StaticDMA, "static-dma", false, "kernels: descriptors are made before the run (compiled with --disable-dge)")
 	fl.VisitAll(func(x *pflag.Flag) {
 		if !before[x.Name] {
 			f.kernelFlags = append(f.kernelFlags, x.Name)
