@@ -46,6 +46,7 @@ const (
 	FlagStaticDMA                     // a transfer whose descriptors were made before the run
 	FlagContinued                     // goes on with the work of the row before it on its lane: counts of work leave it out
 	FlagTransfer                      // the transfer that the trigger in the row before starts, an event of the DMA lane and no instruction of the input
+	FlagHelper                        // a product put in to sum over partitions: no FLOPs of the program
 )
 
 // Has tells whether all bits of g are set in f.
@@ -88,6 +89,10 @@ type Instructions struct {
 	CompilerPC ecs.Column[uint32]
 	Queue      ecs.Column[uint16] // optional; row of the queue table plus one, 0 for none
 
+	// MACs is the multiply-adds of a product in one execution; two FLOPs each.
+	// Optional: filled by the lowering, else by FillMACs.
+	MACs ecs.Column[uint32]
+
 	// DMA geometry, optional: bytes moved and the bytes of one contiguous row
 	// of the smaller side; a transfer of B bytes in rows of R has B/R
 	// descriptors elements.
@@ -119,6 +124,7 @@ func newInstructions() Instructions {
 		HLO: ecs.NewColumn[ecs.Symbol]("instr.hlo"), Scope: ecs.NewColumn[ecs.Symbol]("instr.scope"), Func: ecs.NewColumn[ecs.Symbol]("instr.func"),
 		Text: ecs.NewColumn[ecs.Symbol]("instr.text"), Ref: ecs.NewColumn[uint64]("instr.ref"),
 		PC: ecs.NewColumn[uint32]("instr.pc"), CompilerPC: ecs.NewColumn[uint32]("instr.compiler_pc"), Queue: ecs.NewColumn[uint16]("instr.queue"),
+		MACs:     ecs.NewColumn[uint32]("instr.macs"),
 		DMABytes: ecs.NewColumn[uint64]("instr.dma_bytes"), DMARow: ecs.NewColumn[uint32]("instr.dma_row"),
 		Issue: ecs.NewColumn[uint32]("instr.issue"), Latency: ecs.NewColumn[uint32]("instr.latency"),
 		MeasuredStart: ecs.NewColumn[uint64]("instr.measured_start"), MeasuredDur: ecs.NewColumn[uint32]("instr.measured_dur"),
@@ -137,7 +143,7 @@ func (t *Instructions) required() []ecs.AnyColumn {
 // optional lists the columns that may be absent.
 func (t *Instructions) optional() []ecs.AnyColumn {
 	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Scope, &t.Func, &t.Text, &t.Ref, &t.PC, &t.CompilerPC, &t.Queue,
-		&t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur, &t.MeasuredWait}
+		&t.MACs, &t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur, &t.MeasuredWait}
 }
 
 // Columns lists all columns of the table.

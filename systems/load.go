@@ -145,8 +145,11 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 			return !s.needsOperands(format, attributes)
 		}
 	}
-	l.Module, err = imp.Module(ctx, src, opt)
-	return l, err
+	if l.Module, err = imp.Module(ctx, src, opt); err != nil {
+		return nil, err
+	}
+	l.Module.FillMACs()
+	return l, nil
 }
 
 // lower turns the graph that the settings choose into engine instructions.

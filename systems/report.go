@@ -5,6 +5,7 @@ import (
 	"perfsim/systems/cost"
 	"perfsim/systems/lower"
 	"perfsim/systems/summary"
+	"perfsim/systems/work"
 )
 
 // SystemTime is what one system took.
@@ -31,7 +32,9 @@ type Report struct {
 	Lowering         *lower.Report `json:"lowering,omitempty"`
 	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
 	Kernel           *KernelReport `json:"kernel,omitempty"` // of an NKI kernel
-	ErrorPercent     *float64      `json:"error_percent"`    // predicted against measured
+	// Work is null where nothing was predicted.
+	Work         *work.Figures `json:"work"`
+	ErrorPercent *float64      `json:"error_percent"` // predicted against measured
 	// Replay compares the starts with those of a trace that was read.
 	Replay *summary.Replay `json:"replay,omitempty"`
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,
@@ -73,6 +76,9 @@ func (r *Result) Report() *Report {
 		Loops: w.Config.Loops.String(), Summary: w.Summary, Lowering: r.Lowering, BeforeAllocation: w.BeforeAllocation(),
 		Notes: r.Notes(), Estimates: w.Estimates, ReadSeconds: r.ReadTime.Seconds(), Seconds: r.Time.Seconds(), Artifacts: []Artifact{}}
 	out.Kernel = kernelReport(w)
+	if len(w.Estimates) > 0 {
+		out.Work = r.Work()
+	}
 	out.Rate = float64(out.Instructions) / r.Time.Seconds()
 	if out.Measured != nil && *out.Measured > 0 && !w.Replayed() {
 		e := 100 * (float64(out.LatencyA) - float64(*out.Measured)) / float64(*out.Measured)

@@ -18,6 +18,7 @@ import (
 	"perfsim/systems/summary"
 	"perfsim/systems/tracklayout"
 	"perfsim/systems/whatif"
+	"perfsim/systems/work"
 )
 
 // Result is a predicted module. What a caller asks for beyond the times of
@@ -74,6 +75,9 @@ func (r *Result) placed(ctx context.Context) (*components.World, error) {
 	defer r.mu.Unlock()
 	return r.reasoned(ctx)
 }
+
+// Work sums up what the module computes and moves.
+func (r *Result) Work() *work.Figures { return work.Make(&r.World.World) }
 
 // Explain attributes the prediction: causes, critical path, lanes, lints.
 func (r *Result) Explain(ctx context.Context, o explain.Options) (*explain.Analysis, error) {

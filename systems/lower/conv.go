@@ -335,7 +335,7 @@ func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
 			f.writes(acc, o, 0, width, parts, components.Float32)
 			f.busy[components.DVE] += width
 			e.add(ins{op: components.OpcodeTensorScalarPtr, eng: components.DVE, lane: components.LaneDVE, flags: components.FlagScalarTT | components.FlagTwoInputs, elems: width, out: width,
-				parts: parts, dtype: nin.dtype, fn: e.sym("mult_add")})
+				parts: parts, macs: width * parts, dtype: nin.dtype, fn: e.sym("mult_add")})
 			f.flops = components.AddSize(f.flops, components.MulSize(2*width*parts, e.mult))
 			block = share(nout.total, blk, blocks)
 			bytes := share(block, t, n)

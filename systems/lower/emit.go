@@ -20,6 +20,7 @@ type ins struct {
 	dtype  components.DType
 	banks  uint16
 	fn     ecs.Symbol
+	macs   int64
 	bytes  int64
 	rowLen int64
 	queue  uint16
@@ -117,6 +118,7 @@ func (e *emitter) add(in ins) uint32 {
 	t.HLO.Append(e.hlo)
 	t.Scope.Append(e.scope)
 	t.Func.Append(in.fn)
+	t.MACs.Append(uint32(min(in.macs, 1<<32-1)))
 	t.DMABytes.Append(uint64(in.bytes))
 	t.DMARow.Append(uint32(min(in.rowLen, 1<<32-1)))
 	t.Queue.Append(in.queue)
@@ -170,6 +172,7 @@ func (e *emitter) grow() {
 	t.HLO.Reserve(n)
 	t.Scope.Reserve(n)
 	t.Func.Reserve(n)
+	t.MACs.Reserve(n)
 	t.DMABytes.Reserve(n)
 	t.DMARow.Reserve(n)
 	t.Queue.Reserve(n)

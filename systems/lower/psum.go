@@ -54,7 +54,7 @@ func (f *fn) matmul(k, m, n int64, d components.DType, start, stop bool, flags c
 		f.columns = components.AddSize(f.columns, components.MulSize(n, f.l.e.mult))
 	}
 	return f.l.e.add(ins{op: components.OpcodeMatmult, eng: components.PE, lane: components.LanePE, flags: flags | components.FlagTwoInputs, elems: max(m, n), out: n, parts: k,
-		dtype: d, banks: f.bankMask(bank) << 8})
+		macs: components.MulSize(components.MulSize(k, m), n), dtype: d, banks: f.bankMask(bank) << 8})
 }
 
 // evictBank copies n columns of a bank to tile t of a region on chip, by

@@ -420,8 +420,10 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			if reads > 1 {
 				flags |= components.FlagTwoInputs
 			}
+			macs := int64(0)
 			if st.flops > 0 {
-				n := components.MulSize(share(st.flops, t, n), e.mult)
+				macs = share(st.flops/2, t, n)
+				n := components.MulSize(2*macs, e.mult)
 				f.flops, f.vector = components.AddSize(f.flops, n), components.AddSize(f.vector, n)
 			}
 			if estimate != "" {
@@ -430,7 +432,7 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			f.writes(work, k, 0, width, parts, d)
 			lane := uint16(st.eng)
 			f.busy[st.eng] += width * st.times
-			e.add(ins{op: st.op, eng: st.eng, lane: lane, flags: flags, elems: components.MulSize(width, st.times), out: width, parts: parts, dtype: d, fn: e.sym(st.fn)})
+			e.add(ins{op: st.op, eng: st.eng, lane: lane, flags: flags, elems: components.MulSize(width, st.times), out: width, parts: parts, macs: macs, dtype: d, fn: e.sym(st.fn)})
 		}
 		for m, o := range x.outs {
 			r := outs[m]

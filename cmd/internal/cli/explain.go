@@ -12,6 +12,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
+	"perfsim/systems/work"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -63,7 +64,7 @@ latency, to the nanosecond.`,
 			if err != nil {
 				return err
 			}
-			t := explainText{x: x, notes: res.Notes(), out: c.OutOrStdout(), input: input, top: o.top}
+			t := explainText{x: x, work: res.Work(), notes: res.Notes(), out: c.OutOrStdout(), input: input, top: o.top}
 			if o.instruction != "" {
 				i, err := explain.Find(w.Module, o.instruction)
 				if err != nil {
@@ -91,7 +92,7 @@ latency, to the nanosecond.`,
 			r.Window = windowText(win)
 			if o.json {
 				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Kind: res.Kind(), Machine: res.MachineName(),
-					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions(), Report: r, Notes: res.Notes()})
+					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions(), Report: r, LatencyRange: w.Range, Work: t.work, Notes: res.Notes()})
 			}
 			switch {
 			case o.engine != "":
@@ -142,7 +143,9 @@ type explainJSON struct {
 	Loops        string  `json:"loops"`
 	Instructions int     `json:"instructions"`
 	*explain.Report
-	Notes []components.Note `json:"notes"`
+	LatencyRange *components.LatencyRange `json:"latency_range,omitempty"`
+	Work         *work.Figures            `json:"work"`
+	Notes        []components.Note        `json:"notes"`
 }
 
 // window reads --between and says which argument is the input: the end of the

@@ -17,6 +17,7 @@ import (
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
+	"perfsim/systems/work"
 )
 
 // mostNotes bounds the notes of the one screen.
@@ -26,6 +27,7 @@ const mostNotes = 5
 type explainText struct {
 	notes []components.Note
 	x     *explain.Analysis
+	work  *work.Figures
 	out   io.Writer
 	input string
 	top   int
@@ -58,6 +60,9 @@ func (t *explainText) head(r *explain.Report) error {
 	}
 	fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), how)
 	line := nanos(r.SpanNS)
+	if r.Window == "" {
+		line += rangeText(w.Range)
+	}
 	if r.Window != "" {
 		line += ", from " + r.Window
 	} else {
@@ -72,6 +77,9 @@ func (t *explainText) head(r *explain.Report) error {
 		}
 	}
 	fmt.Fprintf(tw, "latency\t%s\n", line)
+	if r.Window == "" {
+		printWork(tw, t.work)
+	}
 	printHeadlines(tw, m.Notes)
 	var parts []string
 	for _, c := range r.Classes {

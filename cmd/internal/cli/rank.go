@@ -139,8 +139,11 @@ func rankOf(input string, res *systems.Result) rankRow {
 			row.Bound, row.Busy = e.Name, e.Utilization
 		}
 	}
+	if f := rep.Work; f != nil && f.HBMRead != nil {
+		row.HBMBytes = *f.HBMRead + *f.HBMWritten
+	}
 	if k := rep.Kernel; k != nil {
-		row.HBMBytes, row.Spills = k.HBMRead+k.HBMWritten, k.SpilledData > 0
+		row.Spills = k.SpilledData > 0
 	}
 	return row
 }

@@ -194,7 +194,7 @@ func rangeText(r *components.LatencyRange) string {
 	if r == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%s to %s over clock phases)", nanos(r.Low), nanos(r.High))
+	return fmt.Sprintf(" (%s to %s over PE clock phases)", nanos(r.Low), nanos(r.High))
 }
 
 // mostBlocks bounds the rows printed for people; --json has them all.
@@ -247,13 +247,7 @@ func (r runReport) print(out io.Writer) error {
 	if r.Device != nil {
 		fmt.Fprintf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
 	}
-	if k := r.Kernel; k != nil {
-		fmt.Fprintf(tw, "device memory\tread %s, written %s\n", humanize.Bytes(k.HBMRead), humanize.Bytes(k.HBMWritten))
-		fmt.Fprintf(tw, "on chip\tSBUF %s, PSUM %s a partition at most\n", humanize.IBytes(k.SBUFPeak), humanize.IBytes(k.PSUMPeak))
-		if k.Matmuls > 0 {
-			fmt.Fprintf(tw, "matmuls\t%s, %s, MFU %.1f %%\n", humanize.Comma(int64(k.Matmuls)), humanize.SIWithDigits(float64(k.FLOPs), 1, "FLOP"), 100*k.MFU)
-		}
-	}
+	printWork(tw, r.Work)
 	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
 		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))

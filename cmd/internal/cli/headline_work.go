@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"perfsim/systems/work"
+)
+
+// printWork prints the work of a module and how near it is to the machine's
+// peaks: lines of a table of two columns.
+func printWork(w io.Writer, f *work.Figures) {
+	if f == nil || f.Predicted == nil {
+		return
+	}
+	if f.FLOPs == nil && f.HBMRead == nil {
+		fmt.Fprintf(w, "work\tunknown: %s\n", f.Reason("flops"))
+		return
+	}
+	var m, p work.Rates // measured, profiler's
+	if f.Measured != nil {
+		m = *f.Measured
+	}
+	if s := f.Profiler; s != nil {
+		p.MFU16, p.HFU16, p.MBU = s.MFU, s.HFU, s.MBU
+	}
+	switch {
+	case f.FLOPs == nil:
+		fmt.Fprintf(w, "FLOPs\tunknown: %s\n", f.Reason("flops"))
+	default:
+		line := si(*f.FLOPs, "FLOP")
+		if f.Predicted.FLOPs != nil && *f.FLOPs > 0 {
+			line += ", " + siRate(*f.Predicted.FLOPs, "FLOP/s")
+			line += sides(", MFU", f.Predicted.MFU, m.MFU, nil)
+		}
+		fmt.Fprintf(w, "FLOPs\t%s\n", line)
+		var more []string
+		if *f.HelperFLOPs > 0 {
+			more = append(more, si(*f.HelperFLOPs, "FLOP")+" of transposes and sums")
+		}
+		if *f.RecomputedFLOPs > 0 {
+			more = append(more, si(*f.RecomputedFLOPs, "FLOP")+" recomputed")
+		}
+		if len(more) > 0 {
+			fmt.Fprintf(w, "\t+ %s%s\n", strings.Join(more, ", "), sides(", HFU", f.Predicted.HFU, m.HFU, nil))
+		}
+		if p.MFU16 != nil && f.Predicted.MFU16 != nil {
+			fmt.Fprintf(w, "\tall types at the 16-bit peak%s\n", sides(": MFU", f.Predicted.MFU16, m.MFU16, p.MFU16))
+		}
+	}
+	if f.HBMRead == nil {
+		fmt.Fprintf(w, "HBM traffic\tunknown: %s\n", f.Reason("hbm_bytes"))
+		return
+	}
+	line := fmt.Sprintf("read %s, written %s", humanize.Bytes(*f.HBMRead), humanize.Bytes(*f.HBMWritten))
+	if f.Predicted.HBMRate != nil && *f.HBMRead+*f.HBMWritten > 0 {
+		line += ", " + siRate(*f.Predicted.HBMRate, "B/s") + sides(", MBU", f.Predicted.MBU, m.MBU, p.MBU)
+	}
+	fmt.Fprintf(w, "HBM traffic\t%s\n", line)
+	if f.Intensity != nil && f.Ridge != nil && *f.FLOPs > 0 {
+		side := "memory"
+		if *f.Intensity > *f.Ridge {
+			side = "compute"
+		}
+		fmt.Fprintf(w, "intensity\t%.4g FLOP/byte, ridge %.4g: on the %s side of the roofline\n", *f.Intensity, *f.Ridge, side)
+	}
+}
+
+// sides writes, behind name, a share of the predicted time, and of the measured time and the
+// profiler where there are such.
+func sides(name string, predicted, measured, profiler *float64) string {
+	if predicted == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s", name, short(*predicted))
+	var more []string
+	if measured != nil {
+		more = append(more, "measured "+short(*measured))
+	}
+	if profiler != nil {
+		more = append(more, "profiler "+short(*profiler))
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return text
+}
+
+// short is a share as a percentage with two digits that tell something.
+func short(v float64) string {
+	if v < 0.01 {
+		return fmt.Sprintf("%.2f %%", 100*v)
+	}
+	return fmt.Sprintf("%.1f %%", 100*v)
+}
+
+func si(n uint64, unit string) string { return siRate(float64(n), unit) }
+
+// siRate writes a number with four digits and a prefix.
+func siRate(v float64, unit string) string {
+	x, prefix := humanize.ComputeSI(v)
+	return fmt.Sprintf("%.4g %s%s", x, prefix, unit)
+}

@@ -1,0 +1,366 @@
+// Package work sums up what a module computes and moves, and holds it against
+// the peaks of its machine. docs/figures.md defines the figures.
+package work
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perfsim/components"
+	"perfsim/components/machine"
+	"perfsim/ecs"
+)
+
+// Figures are the work of a module and how near it is to the machine's limits.
+// What cannot be known is nil, with the reason in Absent.
+type Figures struct {
+	FLOPs *uint64 `json:"flops"` // of products and convolutions of the program
+	// HelperFLOPs are those of transposes and sums by products with constants,
+	// RecomputedFLOPs those of what the program computes a second time.
+	HelperFLOPs     *uint64  `json:"helper_flops"`
+	RecomputedFLOPs *uint64  `json:"recomputed_flops"`
+	HBMRead         *uint64  `json:"hbm_read_bytes"`
+	HBMWritten      *uint64  `json:"hbm_written_bytes"`
+	Intensity       *float64 `json:"intensity"` // FLOPs a byte of HBM
+	Ridge           *float64 `json:"ridge"`     // FLOPs a byte at which both peaks are reached
+
+	Predicted *Rates    `json:"predicted"` // in the predicted latency
+	Measured  *Rates    `json:"measured"`  // in the measured time
+	Profiler  *Profiler `json:"profiler"`  // of the profile's own summary
+
+	Peaks  *Peaks   `json:"peaks"`
+	Absent []Absent `json:"absent,omitempty"`
+}
+
+// Rates are the work of a module in a time.
+type Rates struct {
+	NS    uint64   `json:"ns"`
+	FLOPs *float64 `json:"flop_per_s"`
+	MFU   *float64 `json:"mfu"` // FLOPs over what the peak of their types allows
+	HFU   *float64 `json:"hfu"` // the same of helpers and recomputation too
+	// MFU16 and HFU16 hold all types against the peak at 16 bits, as the Neuron
+	// profiler does.
+	MFU16   *float64 `json:"mfu_16bit"`
+	HFU16   *float64 `json:"hfu_16bit"`
+	HBMRate *float64 `json:"hbm_bytes_per_s"`
+	MBU     *float64 `json:"mbu"` // HBM bytes over what its peak allows
+}
+
+// Peaks are what the machine can do at most.
+type Peaks struct {
+	Cores  int      `json:"cores"`      // whose peaks are added up
+	FLOPs  float64  `json:"flop_per_s"` // at 16 bits
+	HBM    float64  `json:"hbm_bytes_per_s"`
+	Source []string `json:"source"`
+}
+
+// Profiler is what the summary of a profile says, under our names.
+type Profiler struct {
+	NS         *uint64  `json:"ns"`
+	FLOPs      *uint64  `json:"flops"` // transposes left out
+	Helper     *uint64  `json:"helper_flops"`
+	HBMRead    *uint64  `json:"hbm_read_bytes"`
+	HBMWritten *uint64  `json:"hbm_written_bytes"`
+	Intensity  *float64 `json:"intensity"`
+	MFU        *float64 `json:"mfu"` // against the 16-bit peak, whatever the types
+	HFU        *float64 `json:"hfu"`
+	MBU        *float64 `json:"mbu"`
+}
+
+// Absent says why a figure is not there.
+type Absent struct {
+	Figure string `json:"figure"`
+	Reason string `json:"reason"`
+}
+
+// Make sums up a placed world.
+func Make(w *components.World) *Figures {
+	f := &Figures{}
+	s := sum(w)
+	peaks, why := peaksOf(w)
+	f.Peaks = peaks
+	if why != "" {
+		f.absent("peaks", why)
+	}
+	flops := s.why == ""
+	if flops {
+		f.FLOPs, f.HelperFLOPs, f.RecomputedFLOPs = &s.flops, &s.helper, &s.again
+	} else {
+		f.absent("flops", s.why)
+	}
+	bytes := s.bytes
+	if bytes {
+		f.HBMRead, f.HBMWritten = &s.read, &s.written
+	} else {
+		f.absent("hbm_bytes", "no transfer of the input says what it moves from or to device memory")
+	}
+	moved := ecs.AddSat(s.read, s.written)
+	if flops && bytes && moved > 0 {
+		f.Intensity = new(float64(s.flops) / float64(moved))
+	}
+	if peaks != nil && peaks.HBM > 0 {
+		f.Ridge = new(peaks.FLOPs / peaks.HBM)
+	}
+	rates := func(ns uint64) *Rates {
+		if ns == 0 {
+			return nil
+		}
+		r := &Rates{NS: ns}
+		t := float64(ns)
+		if flops {
+			r.FLOPs = new(float64(s.flops) / t * 1e9)
+			if peaks != nil && peaks.FLOPs > 0 {
+				r.MFU = new(s.ideal / (peaks.FLOPs / 1e9) / t)
+				r.HFU = new((s.ideal + s.idealMore) / (peaks.FLOPs / 1e9) / t)
+				r.MFU16 = new(float64(s.flops) / (peaks.FLOPs / 1e9) / t)
+				r.HFU16 = new((float64(s.flops) + float64(s.helper) + float64(s.again)) / (peaks.FLOPs / 1e9) / t)
+			}
+		}
+		if bytes {
+			r.HBMRate = new(float64(moved) / t * 1e9)
+			if peaks != nil && peaks.HBM > 0 {
+				r.MBU = new(float64(moved) / (peaks.HBM / 1e9) / t)
+			}
+		}
+		return r
+	}
+	f.Predicted = rates(w.Latency(components.RunA))
+	f.Profiler = profiler(w.Module)
+	if span, ok := w.Module.MeasuredSpan(); ok && !w.Replayed() {
+		f.Measured = rates(span)
+	}
+	return f
+}
+
+func (f *Figures) absent(figure, reason string) {
+	f.Absent = append(f.Absent, Absent{figure, reason})
+}
+
+// Reason returns why a figure is absent, "" where it is not.
+func (f *Figures) Reason(figure string) string {
+	for _, a := range f.Absent {
+		if a.Figure == figure {
+			return a.Reason
+		}
+	}
+	return ""
+}
+
+// sums are what the rows of a module add up to, by executions.
+type sums struct {
+	flops, helper, again uint64
+	// ideal and idealMore are FLOPs in FLOPs of the 16-bit peak: those of the
+	// program, and the others.
+	ideal, idealMore float64
+	read, written    uint64
+	bytes            bool
+	why              string // no FLOPs
+}
+
+func sum(w *components.World) sums {
+	m := w.Module
+	s := sums{}
+	runs := components.NewExecutions(m, w.Config.Loops)
+	row := NewRows(w)
+	s.why = row.why
+	macs, bytes := m.Instr.MACs.Slice(), m.Instr.DMABytes.Slice()
+	for i := range m.Instr.Len() {
+		if (len(macs) == 0 || macs[i] == 0) && (len(bytes) == 0 || bytes[i] == 0) {
+			continue
+		}
+		id := components.InstrID(i)
+		x := row.At(id)
+		s.bytes = s.bytes || x.Read > 0 || x.Written > 0
+		n := runs.At(id)
+		flops := ecs.MulSat(x.FLOPs, n)
+		switch {
+		case x.Helper:
+			s.helper = ecs.AddSat(s.helper, flops)
+			s.idealMore += x.Ideal * float64(n)
+		case x.Again:
+			s.again = ecs.AddSat(s.again, flops)
+			s.idealMore += x.Ideal * float64(n)
+		default:
+			s.flops = ecs.AddSat(s.flops, flops)
+			s.ideal += x.Ideal * float64(n)
+		}
+		s.read = ecs.AddSat(s.read, ecs.MulSat(x.Read, n))
+		s.written = ecs.AddSat(s.written, ecs.MulSat(x.Written, n))
+	}
+	return s
+}
+
+// Row is the work of one execution of a row.
+type Row struct {
+	FLOPs         uint64
+	Ideal         float64 // FLOPs in FLOPs of the 16-bit peak
+	Read, Written uint64  // bytes of HBM
+	Helper, Again bool    // of FLOPs: a transpose or sum put in; a second computation
+}
+
+// Rows finds the work of rows.
+type Rows struct {
+	m      *components.Module
+	passes []float64 // of 32-bit types, by opcode
+	again  map[ecs.Symbol]bool
+	why    string // no row has FLOPs
+}
+
+// NewRows returns the work of the rows of a world.
+func NewRows(w *components.World) *Rows {
+	m := w.Module
+	r := &Rows{m: m, again: map[ecs.Symbol]bool{}, passes: make([]float64, m.NumOpcodes())}
+	for op := range r.passes {
+		r.passes[op] = 1
+		if w.Machine == nil {
+			continue
+		}
+		if c, ok := w.Machine.Reference.Costs[m.OpcodeName(components.Opcode(op))]; ok && c.Form == "matmul" && c.Mult32 > 0 {
+			r.passes[op] = c.Mult32
+		}
+	}
+	if m.Instr.MACs.Len() == 0 {
+		r.why = whyNoFLOPs(m)
+	}
+	return r
+}
+
+// whyNoFLOPs says why a module without the column MACs has no FLOPs; one that
+// has instructions of a core and no products has none, known to be 0.
+func whyNoFLOPs(m *components.Module) string {
+	products := m.Products()
+	core := false
+	for i, op := range m.Instr.Opcode.Slice() {
+		if products[op] {
+			return "the input has no sizes of its products"
+		}
+		core = core || op < components.NumOpcodes && m.Instr.DType.At(i) != components.NoDType
+	}
+	if !core {
+		return "the input is a trace without sizes of operators"
+	}
+	return ""
+}
+
+// At returns the work of one execution of row i.
+func (r *Rows) At(i components.InstrID) (x Row) {
+	in := &r.m.Instr
+	f := in.Flags.At(int(i))
+	if n := in.DMABytes.Get(int(i)); n > 0 {
+		if f&components.FlagSrcDRAM != 0 {
+			x.Read = n
+		}
+		if f&components.FlagDstDRAM != 0 {
+			x.Written = n
+		}
+	}
+	n := in.MACs.Get(int(i))
+	if n == 0 {
+		return x
+	}
+	x.FLOPs = 2 * uint64(n)
+	x.Ideal = float64(x.FLOPs)
+	if in.DType.At(int(i)).Size() == 4 {
+		x.Ideal *= r.passes[in.Opcode.At(int(i))]
+	}
+	x.Helper = f&(components.FlagTranspose|components.FlagHelper) != 0
+	x.Again = !x.Helper && r.recomputed(in.Scope.Get(int(i)))
+	return x
+}
+
+// rematerialised is the part of a JAX path below which everything is computed
+// a second time.
+const rematerialised = "rematted_computation"
+
+func (r *Rows) recomputed(scope ecs.Symbol) bool {
+	if scope == 0 {
+		return false
+	}
+	is, ok := r.again[scope]
+	if !ok {
+		is = slices.Contains(strings.Split(r.m.Symbols.String(scope), "/"), rematerialised)
+		r.again[scope] = is
+	}
+	return is
+}
+
+// array is the rows and columns of the PE array.
+const array = 128
+
+// peaksOf returns the peaks of the cores in use: those of the machine, or of the
+// profile where the machine is the one that it was taken on.
+func peaksOf(w *components.World) (*Peaks, string) {
+	m, mach := w.Module, w.Machine
+	if mach == nil || w.Replayed() {
+		return nil, "no machine was simulated"
+	}
+	p := &Peaks{Cores: cores(m)}
+	one := 2 * array * array * float64(mach.Clock.PEArray) * 1e7
+	hbm := mach.Memory.HBMRate * 1e9
+	p.Source = []string{fmt.Sprintf("%s: %d by %d cells at %.1f GHz, %g GB/s of HBM a core", mach.Name, array, array, float64(mach.Clock.PEArray)/100, mach.Memory.HBMRate)}
+	p.FLOPs, p.HBM = one*float64(p.Cores), hbm*float64(p.Cores)
+	if of, err := machine.Load(m.Arch); err != nil || of.Name != mach.Name {
+		return p, ""
+	}
+	number := func(key string) float64 {
+		v, err := strconv.ParseFloat(m.Attribute("metadata."+key), 64)
+		if err != nil || !(v > 0) {
+			return 0
+		}
+		return v
+	}
+	if n := number("num_physical_cores"); n >= 1 && n <= 1<<10 {
+		p.Cores = int(n)
+		p.FLOPs, p.HBM = one*n, hbm*n
+		p.Source = append(p.Source, fmt.Sprintf("the profile: a logical core of %d", p.Cores))
+	}
+	if v := number("hbm_ddr_bandwidth"); v > 0 {
+		p.HBM = v
+		p.Source = append(p.Source, fmt.Sprintf("the profile: %g GB/s of HBM", v/1e9))
+	}
+	return p, ""
+}
+
+// cores returns how many cores have instructions.
+func cores(m *components.Module) int {
+	used := make([]bool, m.Lanes.Len())
+	for _, l := range m.Instr.Lane.Slice() {
+		used[l] = true
+	}
+	seen := map[uint16]bool{}
+	for l, u := range used {
+		if u {
+			seen[m.Lanes.Core.At(l)] = true
+		}
+	}
+	return max(len(seen), 1)
+}
+
+// profiler reads the summary of a Neuron profile; nil where there is none.
+func profiler(m *components.Module) *Profiler {
+	number := func(key string) *float64 {
+		v, err := strconv.ParseFloat(m.Attribute("summary."+key), 64)
+		if err != nil || !(v >= 0) {
+			return nil
+		}
+		return &v
+	}
+	whole := func(key string, scale float64) *uint64 {
+		v := number(key)
+		if v == nil || *v*scale >= 1<<63 {
+			return nil
+		}
+		return new(uint64(*v*scale + 0.5))
+	}
+	p := &Profiler{NS: whole("total_time", 1e9), Helper: whole("transpose_flops", 1), HBMRead: whole("hbm_read_bytes", 1), HBMWritten: whole("hbm_write_bytes", 1),
+		Intensity: number("mm_arithmetic_intensity"), MFU: number("mfu_estimated_percent"), HFU: number("hfu_estimated_percent"), MBU: number("mbu_estimated_percent")}
+	if all := whole("hardware_flops", 1); all != nil && p.Helper != nil {
+		p.FLOPs = new(*all - min(*all, *p.Helper))
+	}
+	if *p == (Profiler{}) {
+		return nil
+	}
+	return p
+}
