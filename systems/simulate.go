@@ -14,6 +14,7 @@ import (
 	"perfsim/io/format"
 	"perfsim/io/neuron/metricstore"
 	"perfsim/systems/change"
+	"perfsim/systems/cost"
 	"perfsim/systems/emit"
 	"perfsim/systems/sched"
 )
@@ -148,8 +149,12 @@ func (l *Loaded) Keep(ctx context.Context, jobs int) error {
 	if s.Loops != components.LoopsUnset {
 		m.SetAttribute(loopsAttribute, s.Loops.String())
 	}
-	if s.Model != components.NoModel {
+	switch {
+	case s.Model != components.NoModel:
 		m.SetAttribute(modelAttribute, s.Model.String())
+	case cost.ReplaysByDefault(m) && m.Attribute(modelAttribute) == "":
+		// Another format does not say that the module came from a trace.
+		m.SetAttribute(modelAttribute, components.Replay.String())
 	}
 	if s.Machine != "" {
 		mach, err := loadMachine(s.Machine)

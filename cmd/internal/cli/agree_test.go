@@ -60,10 +60,14 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 		}
 	}
 	figure("latency_ns", want.A)
-	figure("latency_no_antideps_ns", *want.B)
+	if want.B != nil {
+		figure("latency_no_antideps_ns", *want.B)
+	}
 	figure("instructions", uint64(want.Instructions))
 	for name, ns := range busy {
-		figure("busy_ns."+name, ns)
+		if ns > 0 { // a lane that is never busy has no metric
+			figure("busy_ns."+name, ns)
+		}
 	}
 	rows := map[string]float64{}
 	for _, r := range readCSV(t, filepath.Join(dir, "slice.csv")) {

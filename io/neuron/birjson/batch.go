@@ -130,7 +130,8 @@ type instr struct {
 	pc         uint32
 	compilerPC uint32
 	wait       uint32
-	measured   bool
+	measured   bool // has mstart and mdur
+	timed      bool // has mdur
 	mstart     uint64
 	mdur       uint32
 	hasRef     bool

@@ -110,10 +110,6 @@ func (g *merger) completeColumns() {
 		complete(c, n)
 	}
 	complete(&t.Queue, n)
-	if t.MeasuredStart.Len() > 0 || t.MeasuredDur.Len() > 0 {
-		t.MeasuredStart.Resize(n)
-		t.MeasuredDur.Resize(n)
-	}
 }
 
 func complete[T ecs.Fixed](c *ecs.Column[T], n int) {

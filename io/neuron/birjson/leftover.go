@@ -136,6 +136,9 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		case "dtype":
 			in.given |= givenDType
 			in.dtype, _ = components.ParseDType(string(text(v)))
+		case "duration":
+			in.timed = true
+			in.mdur = uint32(uint(v, math.MaxUint32))
 		case "elems":
 			in.given |= givenElems
 			in.elems = uint32(uint(v, math.MaxUint32))

@@ -399,6 +399,8 @@ func (g *merger) instr(o *parsed, in *instr) error {
 	lazy(&t.CompilerPC, in.row, in.compilerPC)
 	if in.measured || t.MeasuredStart.Len() > 0 {
 		always(&t.MeasuredStart, in.row, in.mstart)
+	}
+	if in.measured || in.timed || t.MeasuredDur.Len() > 0 {
 		always(&t.MeasuredDur, in.row, in.mdur)
 	}
 	lazy(&t.MeasuredWait, in.row, in.wait)

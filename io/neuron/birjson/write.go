@@ -42,11 +42,14 @@ type encoder struct {
 	tell func(int64)
 	err  error
 
-	others  []uint32 // rows of Edges.Other, by consumer
-	next    int      // of others
-	block   int      // the next row of the block table
-	ops     []components.AccessPattern
-	markDep bool // the next instruction says that its function has no dependencies
+	others []uint32 // rows of Edges.Other, by consumer
+	next   int      // of others
+	block  int      // the next row of the block table
+	ops    []components.AccessPattern
+	// repeated holds the rows whose name an earlier row of their function has;
+	// it is empty where there are none.
+	repeated ecs.Bits
+	markDep  bool // the next instruction says that its function has no dependencies
 
 	parser  fastjson.Parser
 	textSym ecs.Symbol
@@ -91,6 +94,36 @@ func (e *encoder) prepare() {
 	}
 	slices.SortStableFunc(e.others, func(a, b uint32) int { return cmp.Compare(o.From.At(int(a)), o.From.At(int(b))) })
 	e.ownLocations()
+	e.findRepeated()
+}
+
+// findRepeated marks the rows whose name an earlier row of their function has.
+// The names of an execution trace repeat.
+func (e *encoder) findRepeated() {
+	names := &e.m.Instr.Name
+	if names.Len() == 0 {
+		return
+	}
+	seen := ecs.NewBits(e.m.Symbols.Len() + 1)
+	for f := range e.m.Functions.Len() {
+		lo, hi := e.rows(f)
+		for i := lo; i < hi; i++ {
+			s := uint32(names.At(int(i)))
+			if s == 0 {
+				continue
+			}
+			if seen.Has(s) {
+				if len(e.repeated) == 0 {
+					e.repeated = ecs.NewBits(e.m.Instr.Len())
+				}
+				e.repeated.Set(i)
+			}
+			seen.Set(s)
+		}
+		for i := lo; i < hi; i++ {
+			seen[names.At(int(i))>>6] = 0 // only names of this function are set
+		}
+	}
 }
 
 // ownLocations splits the location table among the functions, which lie in it

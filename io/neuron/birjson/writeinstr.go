@@ -2,6 +2,7 @@ package birjson
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 
 	"github.com/valyala/fastjson"
@@ -102,13 +103,7 @@ func (e *encoder) instruction(i components.InstrID) uint32 {
 		w.marker("mode", `"Transpose"`, components.FlagTranspose, &seen.flags)
 	}
 	w.key("name")
-	if s := t.Name.Get(row); s != 0 {
-		e.sym(s)
-	} else {
-		e.str(`"I-`)
-		e.uint(uint64(row))
-		e.str(`"`)
-	}
+	e.instrName(i)
 	w.key("opcode")
 	e.buf = appendString(e.buf, m.OpcodeName(op))
 	e.operands(&w, components.RoleOut, operands)
@@ -423,9 +418,19 @@ func (e *encoder) carried(w *objectWriter, others []uint32) {
 	}
 }
 
+// instrName writes the name of row i. Names are unique in a function of BIR
+// JSON: one that an earlier row has is followed by # and the row.
 func (e *encoder) instrName(i components.InstrID) {
 	if s := e.m.Instr.Name.Get(int(i)); s != 0 {
-		e.sym(s)
+		if len(e.repeated) == 0 || !e.repeated.Has(uint32(i)) {
+			e.sym(s)
+			return
+		}
+		name := fmt.Appendf(nil, "%s#%d", e.m.Symbols.Bytes(s), i)
+		for _, taken := e.m.Symbols.Find(name); taken; _, taken = e.m.Symbols.Find(name) {
+			name = append(name, '#')
+		}
+		e.buf = appendString(e.buf, name)
 		return
 	}
 	e.str(`"I-`)
@@ -515,6 +520,10 @@ func (e *encoder) overrides(w *objectWriter, row int, seen *geometry, lane uint1
 	if d := t.DType.At(row); d != seen.dtype {
 		key("dtype")
 		e.str(`"` + d.String() + `"`)
+	}
+	if t.MeasuredDur.Len() > 0 && t.MeasuredStart.Len() == 0 {
+		key("duration")
+		e.uint(uint64(t.MeasuredDur.At(row)))
 	}
 	number("elems", uint64(t.Elems.At(row)), uint64(seen.elems))
 	if f := t.Flags.At(row); f != seen.flags {
