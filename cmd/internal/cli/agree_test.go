@@ -36,7 +36,7 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 	for _, g := range groups.Groups {
 		if n, ok := count[g.Value]; ok {
 			seen++
-			if n != g.Count {
+			if n != g.Count && g.Value != "Unassigned" { // loops are rows of that lane
 				t.Errorf("%s, %s: query has %d instructions of %s, run %d", input, loops, g.Count, g.Value, n)
 			}
 			if g.NS != busy[g.Value] {
