@@ -38,12 +38,19 @@ func kernelPath(path, format string) (file, function string, source bool) {
 	return file, function, source
 }
 
+// InputFile returns the file of an input that a user names: the path, or what
+// is before the function of a kernel, kernel.py:function, with the rest.
+func InputFile(path string) (file, rest string) {
+	file, _, _ = kernelPath(path, "")
+	return file, path[len(file):]
+}
+
 // lowerKernel records a kernel, or reads its record, and turns the record into
 // a module.
 func (l *Loaded) lowerKernel(ctx context.Context, r *Reading, src *format.Source, imp format.Importer, opt format.Options) error {
 	s := &l.settings
 	opt.Kernel.Machine = cmp.Or(s.Machine, defaultMachine)
-	if mach, err := loadMachine(opt.Kernel.Machine); err == nil {
+	if mach, err := LoadMachine(opt.Kernel.Machine); err == nil {
 		opt.Kernel.Machine = mach.Name
 	}
 	if imp.Name == kernels.SourceImporter.Name {
@@ -56,7 +63,7 @@ func (l *Loaded) lowerKernel(ctx context.Context, r *Reading, src *format.Source
 	if err != nil {
 		return err
 	}
-	mach, err := loadMachine(cmp.Or(s.Machine, rec.Machine, defaultMachine))
+	mach, err := LoadMachine(cmp.Or(s.Machine, rec.Machine, defaultMachine))
 	if err != nil {
 		return err
 	}

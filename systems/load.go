@@ -167,7 +167,7 @@ func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*components.Gra
 	if name == "" {
 		name = defaultMachine
 	}
-	mach, err := loadMachine(name)
+	mach, err := LoadMachine(name)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/systems/emit"
+	"perfsim/systems/nki"
 	"perfsim/systems/summary"
 	"perfsim/systems/transfer"
 	"perfsim/systems/whatif"
@@ -56,6 +58,29 @@ func (s *Session) Change(ctx context.Context, settings []whatif.Setting, use fun
 		w.estimate(atEnd())
 		return use(r, p)
 	})
+}
+
+// WithPreAllocation picks the passes of a prediction that leaves nothing
+// behind, and the one that predicts a graph before buffers are allocated.
+func WithPreAllocation() *Options {
+	return &Options{Only: []string{"build_fdeps", "anti_dependency_analyzer", "perf_sim@88", "perf_sim_at_end"}}
+}
+
+// WriteTraces writes the traces of the prediction into the folder dir, with
+// the names that perf_sim_at_end gives them. A failure leaves nothing.
+func (r *Result) WriteTraces(ctx context.Context, dir string) error {
+	out := emit.Output{Dir: dir}
+	defer out.Abort()
+	if err := emit.Traces(ctx, &r.World.World, &out, emit.FamilyAtEnd); err != nil {
+		return err
+	}
+	return emit.Commit(&out)
+}
+
+// Serves reports whether the loaded module can be predicted on the machine of
+// this name: graphs and kernels were lowered for one machine.
+func (l *Loaded) Serves(machine string) bool {
+	return l.Lowering == nil && l.Module.Format != nki.Format || machine == l.settings.Machine
 }
 
 // atEnd is the pass whose estimates a changed prediction stands for.

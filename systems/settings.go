@@ -66,7 +66,7 @@ func (s *Settings) needsOperands(format string, attributes []components.Attribut
 // MachineOf returns the machine to predict module m on.
 func (s *Settings) MachineOf(m *components.Module) (*machine.Machine, error) {
 	if s.Machine != "" {
-		return loadMachine(s.Machine)
+		return LoadMachine(s.Machine)
 	}
 	if m.Arch != "" {
 		mach, err := machine.Load(m.Arch)
@@ -81,9 +81,9 @@ func (s *Settings) MachineOf(m *components.Module) (*machine.Machine, error) {
 // defaultMachine is the machine of inputs that name none.
 const defaultMachine = "trn2"
 
-// loadMachine loads a machine that runs engine instructions, by name or file.
+// LoadMachine loads a machine that runs engine instructions, by name or file.
 // Grids of cores do not: models run on them through the bench command.
-func loadMachine(name string) (*machine.Machine, error) {
+func LoadMachine(name string) (*machine.Machine, error) {
 	if slices.Contains(grid.Names(), name) {
 		return nil, fmt.Errorf("%s is a grid of cores and has no engine instructions; 'perfsim bench --machine %s' runs models on it", name, name)
 	}

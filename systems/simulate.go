@@ -157,7 +157,7 @@ func (l *Loaded) Keep(ctx context.Context, jobs int) error {
 		m.SetAttribute(modelAttribute, components.Replay.String())
 	}
 	if s.Machine != "" {
-		mach, err := loadMachine(s.Machine)
+		mach, err := LoadMachine(s.Machine)
 		if err != nil {
 			return err
 		}

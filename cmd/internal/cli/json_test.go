@@ -36,6 +36,7 @@ var jsonCommands = []string{
 	"query --json EX/attention.bir.json critical",
 	"query --json EX/attention.bir.json binding",
 	"query --json --by opcode EX/attention.bir.json",
+	"sweep -q --json --input EX/loop.bir.json --whatif pe.clock=2x -o TMP/sweep.csv",
 	"query --json --fields",
 	"diff --json TMP/calibrate/a.json TMP/calibrate/b.json",
 	"convert --json EX/loop.bir.json TMP/loop.psim",

@@ -89,6 +89,7 @@ func commands() []command {
 		{"export", newExportCommand},
 		{"query", newQueryCommand},
 		{"whatif", newWhatIfCommand},
+		{"sweep", newSweepCommand},
 		{"calibrate", newCalibrateCommand},
 		{"diff", newDiffCommand},
 		{"pack", newPackCommand},

@@ -21,13 +21,7 @@ func newVersionCommand() *cobra.Command {
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
 			}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						v.Revision = s.Value
-					}
-				}
-			}
+			v.Revision = revision()
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), v)
 			}
@@ -39,4 +33,26 @@ func newVersionCommand() *cobra.Command {
 		}}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// revision returns the revision of the source that was built, "" where the
+// build does not tell.
+func revision() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return ""
+}
+
+// engineVersion names what predicts: results of one version are not those of
+// another.
+func engineVersion() string {
+	if r := revision(); r != "" {
+		return version + "-" + r[:min(len(r), 12)]
+	}
+	return version
 }

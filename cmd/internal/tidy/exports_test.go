@@ -29,8 +29,6 @@ var kept = map[object]string{
 	{"perfsim/io/psim", "Read"}:                     "reader for Go callers",
 	{"perfsim/io/xla/hlo", "Error"}:                 "error type for Go callers",
 	{"perfsim/io/xla/stablehlo", "Error"}:           "error type for Go callers",
-	{"perfsim/systems", "Session"}:                  "used by sweep and serve",
-	{"perfsim/systems", "Hold"}:                     "used by sweep and serve",
 	{"perfsim/systems/zonerecorder", "Core"}:        "type of the recorder",
 	{"perfsim/systems/zonerecorder", "FWResetH"}:    "documented layout of the control buffer",
 	{"perfsim/systems/zonerecorder", "FWResetL"}:    "documented layout of the control buffer",

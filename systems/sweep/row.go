@@ -1,0 +1,208 @@
+package sweep
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+
+	"perfsim/components"
+	"perfsim/systems"
+	"perfsim/systems/whatif"
+)
+
+// Row is the result of a case. The figures have the names and values of `run
+// --json`; those that lie in an object there have its name and an underscore
+// before theirs. docs/sweep.md lists the columns.
+type Row struct {
+	// What was asked.
+	Case         int64   `json:"case" parquet:"case"` // from 0 on
+	ID           string  `json:"id" parquet:"id"`
+	Input        string  `json:"input" parquet:"input"`
+	InputSHA256  string  `json:"input_sha256" parquet:"input_sha256"`
+	AskedMachine *string `json:"asked_machine" parquet:"asked_machine,optional"`
+	AskedModel   *string `json:"asked_model" parquet:"asked_model,optional"`
+	Options      *string `json:"options" parquet:"options,optional"`
+	WhatIf       *string `json:"whatif" parquet:"whatif,optional"`
+	Error        *string `json:"error" parquet:"error,optional"`
+
+	Module  *string `json:"module" parquet:"module,optional"`
+	Format  *string `json:"format" parquet:"format,optional"`
+	Kind    *string `json:"kind" parquet:"kind,optional"`
+	Machine *string `json:"machine" parquet:"machine,optional"`
+	Model   *string `json:"model" parquet:"model,optional"`
+	Loops   *string `json:"loops" parquet:"loops,optional"`
+
+	Instructions     *int64   `json:"instructions" parquet:"instructions,optional"`
+	Latency          *uint64  `json:"latency_ns" parquet:"latency_ns,optional"`
+	LatencyB         *uint64  `json:"latency_no_antideps_ns" parquet:"latency_no_antideps_ns,optional"`
+	AntiCost         *uint64  `json:"antidep_cost_ns" parquet:"antidep_cost_ns,optional"`
+	NoRunB           *string  `json:"no_run_b" parquet:"no_run_b,optional"`
+	RangeLow         *uint64  `json:"latency_range_low_ns" parquet:"latency_range_low_ns,optional"`
+	RangeHigh        *uint64  `json:"latency_range_high_ns" parquet:"latency_range_high_ns,optional"`
+	Launch           *uint64  `json:"launch_ns" parquet:"launch_ns,optional"`
+	Device           *uint64  `json:"device_latency_ns" parquet:"device_latency_ns,optional"`
+	Measured         *uint64  `json:"measured_ns" parquet:"measured_ns,optional"`
+	Recorded         *uint64  `json:"recorded_ns" parquet:"recorded_ns,optional"`
+	ErrorPercent     *float64 `json:"error_percent" parquet:"error_percent,optional"`
+	BeforeAllocation *uint64  `json:"before_allocation_ns" parquet:"before_allocation_ns,optional"`
+
+	// Against the unchanged case.
+	Change     *float64 `json:"change" parquet:"change,optional"`
+	DoesNotFit *bool    `json:"does_not_fit" parquet:"does_not_fit,optional"`
+	Remarks    *string  `json:"whatif_notes" parquet:"whatif_notes,optional"`
+
+	Busiest     *string  `json:"busiest_engine" parquet:"busiest_engine,optional"`
+	BusyNS      *uint64  `json:"busiest_busy_ns" parquet:"busiest_busy_ns,optional"`
+	Utilization *float64 `json:"busiest_utilization" parquet:"busiest_utilization,optional"`
+
+	Ordered         *uint64 `json:"edges_ordered" parquet:"edges_ordered,optional"`
+	Flow            *uint64 `json:"edges_flow" parquet:"edges_flow,optional"`
+	Output          *uint64 `json:"edges_output" parquet:"edges_output,optional"`
+	Anti            *uint64 `json:"edges_anti" parquet:"edges_anti,optional"`
+	Invalid         *uint64 `json:"edges_invalid" parquet:"edges_invalid,optional"`
+	HonouredOrdered *uint64 `json:"edges_honoured_ordered" parquet:"edges_honoured_ordered,optional"`
+	HonouredFlow    *uint64 `json:"edges_honoured_flow" parquet:"edges_honoured_flow,optional"`
+	HonouredOutput  *uint64 `json:"edges_honoured_output" parquet:"edges_honoured_output,optional"`
+	HonouredAnti    *uint64 `json:"edges_honoured_anti" parquet:"edges_honoured_anti,optional"`
+	RebuiltOrdered  *uint64 `json:"edges_rebuilt_ordered" parquet:"edges_rebuilt_ordered,optional"`
+	RebuiltFlow     *uint64 `json:"edges_rebuilt_flow" parquet:"edges_rebuilt_flow,optional"`
+	RebuiltOutput   *uint64 `json:"edges_rebuilt_output" parquet:"edges_rebuilt_output,optional"`
+	RebuiltAnti     *uint64 `json:"edges_rebuilt_anti" parquet:"edges_rebuilt_anti,optional"`
+
+	KernelRead    *uint64  `json:"kernel_hbm_read_bytes" parquet:"kernel_hbm_read_bytes,optional"`
+	KernelWritten *uint64  `json:"kernel_hbm_written_bytes" parquet:"kernel_hbm_written_bytes,optional"`
+	KernelSBUF    *uint64  `json:"kernel_sbuf_peak_bytes" parquet:"kernel_sbuf_peak_bytes,optional"`
+	KernelPSUM    *uint64  `json:"kernel_psum_peak_bytes" parquet:"kernel_psum_peak_bytes,optional"`
+	KernelSpill   *uint64  `json:"kernel_spill_bytes" parquet:"kernel_spill_bytes,optional"`
+	KernelMatmuls *uint64  `json:"kernel_matmuls" parquet:"kernel_matmuls,optional"`
+	KernelFLOPs   *uint64  `json:"kernel_flops" parquet:"kernel_flops,optional"`
+	KernelMFU     *float64 `json:"kernel_mfu" parquet:"kernel_mfu,optional"`
+
+	Cautions *string `json:"cautions" parquet:"cautions,optional"` // notes that stand beside the latency
+}
+
+// some returns a pointer to v, which is no zero value.
+func some[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// figures fills the row with what was predicted.
+func (r *Row) figures(rep *systems.Report, p whatif.Point, changed bool) {
+	count := int64(rep.Instructions)
+	r.Module, r.Format, r.Kind, r.Machine, r.Model, r.Loops = &rep.Module, &rep.Format, &rep.Kind, rep.Machine, &rep.Model, &rep.Loops
+	r.Instructions, r.Latency, r.NoRunB = &count, &rep.LatencyA, some(rep.NoRunB)
+	r.LatencyB, r.AntiCost = known(rep.LatencyB), known(rep.AntiCost)
+	if x := rep.Range; x != nil {
+		r.RangeLow, r.RangeHigh = &x.Low, &x.High
+	}
+	r.Launch, r.Device, r.Measured, r.Recorded, r.ErrorPercent = rep.Launch, rep.Device, rep.Measured, rep.Recorded, rep.ErrorPercent
+	r.BeforeAllocation = some(rep.BeforeAllocation)
+	if changed {
+		r.Change = &p.Change
+		if p.Memory != nil {
+			r.DoesNotFit = &p.TooMuch
+		}
+		r.Remarks = some(strings.Join(p.Notes, "; "))
+	}
+	for k := range rep.Engines {
+		if e := &rep.Engines[k]; r.Busiest == nil || e.BusyNS > *r.BusyNS {
+			r.Busiest, r.BusyNS, r.Utilization = &e.Name, &e.BusyNS, &e.Utilization
+		}
+	}
+	edge := func(in map[string]uint64, k components.EdgeKind) *uint64 {
+		if n, ok := in[k.Key()]; ok {
+			return &n
+		}
+		return nil
+	}
+	for _, x := range []struct {
+		kind                      components.EdgeKind
+		declared, placed, rebuilt **uint64
+	}{{components.Ordered, &r.Ordered, &r.HonouredOrdered, &r.RebuiltOrdered}, {components.Flow, &r.Flow, &r.HonouredFlow, &r.RebuiltFlow},
+		{components.Output, &r.Output, &r.HonouredOutput, &r.RebuiltOutput}, {components.Anti, &r.Anti, &r.HonouredAnti, &r.RebuiltAnti}} {
+		*x.declared, *x.placed, *x.rebuilt = edge(rep.Edges, x.kind), edge(rep.Placed, x.kind), edge(rep.Rebuilt, x.kind)
+	}
+	r.Invalid = edge(rep.Edges, components.Invalid)
+	if k := rep.Kernel; k != nil {
+		r.KernelRead, r.KernelWritten, r.KernelSBUF, r.KernelPSUM = &k.HBMRead, &k.HBMWritten, &k.SBUFPeak, &k.PSUMPeak
+		r.KernelSpill, r.KernelMatmuls, r.KernelFLOPs, r.KernelMFU = &k.SpilledData, &k.Matmuls, &k.FLOPs, &k.MFU
+	}
+	var cautions []string
+	for _, n := range rep.Notes {
+		if n.Headline() {
+			cautions = append(cautions, n.Text)
+		}
+	}
+	r.Cautions = some(strings.Join(cautions, "; "))
+}
+
+func known(t components.OptionalNS) *uint64 {
+	if !t.Known() {
+		return nil
+	}
+	v := uint64(t)
+	return &v
+}
+
+// asked fills in what the case asks for.
+func (r *Row) asked(p *Plan, c Case) {
+	r.Case, r.ID = int64(c.Number), c.ID
+	r.Input, r.InputSHA256 = p.Inputs[c.Input].Name, p.Inputs[c.Input].SHA256
+	r.AskedMachine, r.AskedModel = some(p.Machines[c.Machine].Name), some(p.Models[c.Model])
+	r.Options, r.WhatIf = some(p.Options[c.Options]), some(p.Changes[c.Changes])
+}
+
+// The record holds results without the names of files, which do not belong to
+// the content: these stand for them.
+const (
+	inputMark   = "\x01input\x01"
+	machineMark = "\x01machine\x01"
+)
+
+// texts lists the texts that may hold the name of a file.
+func (r *Row) texts() []**string { return []**string{&r.Error, &r.Remarks, &r.Cautions, &r.Module} }
+
+// mark replaces the paths of a case's files by the marks.
+func (r *Row) mark(input, machine string) { r.replace(input, inputMark, machine, machineMark) }
+
+// unmark puts the names of a case's files in.
+func (r *Row) unmark(p *Plan, c Case) {
+	file, _ := systems.InputFile(p.Inputs[c.Input].Name)
+	r.replace(inputMark, file, machineMark, p.Machines[c.Machine].Name)
+}
+
+func (r *Row) replace(input, by, machine, byMachine string) {
+	pairs := []string{input, by}
+	if machine != "" {
+		pairs = append(pairs, machine, byMachine)
+	}
+	x := strings.NewReplacer(pairs...)
+	for _, t := range r.texts() {
+		if *t != nil {
+			s := x.Replace(**t)
+			*t = &s
+		}
+	}
+}
+
+// storedType is Row with omitempty on every field: what is absent takes no
+// room in the record.
+var storedType = sync.OnceValue(func() reflect.Type {
+	t := reflect.TypeFor[Row]()
+	fields := make([]reflect.StructField, t.NumField())
+	for k := range fields {
+		fields[k] = t.Field(k)
+		fields[k].Tag = reflect.StructTag(`json:"` + fields[k].Tag.Get("json") + `,omitempty"`)
+	}
+	return reflect.StructOf(fields)
+})
+
+// encode writes a row for the record.
+func (r *Row) encode() ([]byte, error) {
+	return json.Marshal(reflect.ValueOf(*r).Convert(storedType()).Interface())
+}

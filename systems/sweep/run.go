@@ -1,0 +1,166 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"hash"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+
+	"perfsim/io/formats"
+	"perfsim/io/resulttable"
+	"perfsim/io/workq"
+)
+
+// Progress is how far a sweep is.
+type Progress struct {
+	Done, Failed, Total int // cases with a result, those of them with an error, all
+}
+
+// Counts says what a sweep did.
+type Counts struct {
+	Cases int `json:"cases"` // of the plan, or of the part of it
+	// Before had a result when the sweep began, Predicted got theirs in it,
+	// Failed are all whose result is an error.
+	Before    int `json:"before"`
+	Predicted int `json:"predicted"`
+	Failed    int `json:"failed"`
+}
+
+// Tasks lists the cases from to to that have no result, each ID once. Where
+// retry is set, an error is no result.
+func (p *Plan) Tasks(r *Record, from, to int, retry bool) []workq.Task {
+	var out []workq.Task
+	for n := from; n < to; n++ {
+		c := p.Case(n)
+		if _, ok := r.have[c.ID]; ok && !(retry && r.fail[c.ID]) {
+			continue
+		}
+		out = append(out, workq.Task{ID: c.ID, Group: p.group(&c), Body: strconv.AppendInt(nil, int64(n), 10)})
+	}
+	return workq.Once(out)
+}
+
+// Run has a queue work on the cases from to to that have no result, and puts
+// the results into the record. told, where not nil, is called as they come.
+func (p *Plan) Run(ctx context.Context, q workq.Queue, r *Record, from, to int, retry bool, told func(Progress)) (Counts, error) {
+	tasks := p.Tasks(r, from, to, retry)
+	counts := Counts{Cases: to - from, Before: to - from - len(tasks)}
+	ids := map[string]bool{}
+	for _, t := range tasks {
+		ids[t.ID] = true
+		delete(r.fail, t.ID)
+	}
+	at := Progress{Done: counts.Before, Failed: p.failed(r, from, to), Total: counts.Cases}
+	tell := func() {
+		if told != nil {
+			told(at)
+		}
+	}
+	tell()
+	var err error
+	if len(tasks) > 0 {
+		err = q.Run(ctx, tasks, func(list []workq.Result) error {
+			fresh := list[:0:0]
+			for _, x := range list {
+				if ids[x.ID] { // what came twice, or of another sweep, is there already
+					delete(ids, x.ID)
+					fresh = append(fresh, x)
+				}
+			}
+			if err := r.Take(fresh); err != nil {
+				return err
+			}
+			for _, x := range fresh {
+				at.Done++
+				if r.fail[x.ID] {
+					at.Failed++
+				}
+			}
+			counts.Predicted += len(fresh)
+			tell()
+			return nil
+		})
+	}
+	counts.Failed = p.failed(r, from, to)
+	return counts, err
+}
+
+// failed counts the cases whose result is an error.
+func (p *Plan) failed(r *Record, from, to int) int {
+	n := 0
+	if len(r.fail) == 0 {
+		return 0
+	}
+	for k := from; k < to; k++ {
+		if r.fail[p.Case(k).ID] {
+			n++
+		}
+	}
+	return n
+}
+
+// rows yields the rows of the cases from to to that have a result, in the order
+// of the cases; *err is what ended it early.
+func (p *Plan) rows(r *Record, from, to int, err *error) iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for n := from; n < to; n++ {
+			row, ok, e := r.row(p, p.Case(n))
+			if e != nil {
+				*err = e
+				return
+			}
+			if ok && !yield(row) {
+				return
+			}
+		}
+	}
+}
+
+// WriteTable writes the table of all cases to path, in the format of its
+// ending. A file that holds it already is left alone; written says which.
+func (p *Plan) WriteTable(r *Record, path string) (written bool, err error) {
+	return save(path, func(f resulttable.Format, w io.Writer) error {
+		var bad error
+		if err := resulttable.Write(w, f, p.rows(r, 0, p.Len(), &bad)); err != nil {
+			return err
+		}
+		return bad
+	})
+}
+
+// save writes a table unless the file at path has these bytes.
+func save(path string, write func(resulttable.Format, io.Writer) error) (written bool, err error) {
+	f, err := resulttable.FormatOf(path)
+	if err != nil {
+		return false, err
+	}
+	if have := sumOf(path); have != nil && !strings.HasSuffix(path, ".gz") {
+		h := sha256.New()
+		if err := write(f, h); err != nil {
+			return false, err
+		}
+		if bytes.Equal(h.Sum(nil), have) {
+			return false, nil
+		}
+	}
+	return true, formats.Save(path, nil, func(w io.Writer) error { return write(f, w) })
+}
+
+// sumOf returns the SHA-256 of a file, nil where it cannot be read.
+func sumOf(path string) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var h hash.Hash = sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return nil
+	}
+	return h.Sum(nil)
+}
