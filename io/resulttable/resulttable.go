@@ -64,7 +64,7 @@ func writeJSON[R any](w io.Writer, rows iter.Seq[R]) error {
 
 func writeCSV[R any](w io.Writer, rows iter.Seq[R]) error {
 	out := csv.NewWriter(w)
-	names := Columns[R]()
+	names := columns[R]()
 	if err := out.Write(names); err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func writeCSV[R any](w io.Writer, rows iter.Seq[R]) error {
 	return out.Error()
 }
 
-// Columns returns the names of the columns of a row.
-func Columns[R any]() []string {
+// columns returns the names of the columns of a row.
+func columns[R any]() []string {
 	t := reflect.TypeFor[R]()
 	names := make([]string, t.NumField())
 	for k := range names {

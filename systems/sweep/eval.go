@@ -70,7 +70,7 @@ func (e *Evaluator) Do(ctx context.Context, t workq.Task) ([]byte, error) {
 	if err != nil || n < 0 || n >= e.plan.Len() {
 		return nil, fmt.Errorf("task %.40q is no case of the sweep", t.Body)
 	}
-	var row Row
+	var row caseRow
 	c := e.plan.Case(n)
 	in := paths{input: e.plan.Inputs[c.Input].Name, machine: e.plan.Machines[c.Machine].Name}
 	if err = e.locate(ctx, c, &in); err == nil {
@@ -81,7 +81,7 @@ func (e *Evaluator) Do(ctx context.Context, t workq.Task) ([]byte, error) {
 	}
 	if err != nil {
 		text := err.Error()
-		row = Row{Error: &text}
+		row = caseRow{Error: &text}
 	}
 	file, _ := systems.InputFile(in.input)
 	machine := ""
@@ -110,7 +110,7 @@ func (e *Evaluator) locate(ctx context.Context, c Case, in *paths) (err error) {
 
 // predict fills the row of a case. A panic is an error of the case, so that one
 // input does not end the sweep.
-func (e *Evaluator) predict(ctx context.Context, c Case, in paths, row *Row) (err error) {
+func (e *Evaluator) predict(ctx context.Context, c Case, in paths, row *caseRow) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			err = fmt.Errorf("internal error: %v", x)

@@ -81,9 +81,9 @@ func Merge(parts []string, path string) (rows int, err error) {
 	_, err = save(path, func(f resulttable.Format, w io.Writer) error {
 		rows = 0
 		var bad error
-		err := resulttable.Write(w, f, func(yield func(Row) bool) {
+		err := resulttable.Write(w, f, func(yield func(caseRow) bool) {
 			for _, x := range list {
-				ok, err := readRows(x.path, x.partHead, func(r Row) bool { rows++; return yield(r) })
+				ok, err := readRows(x.path, x.partHead, func(r caseRow) bool { rows++; return yield(r) })
 				if bad = err; err != nil || !ok {
 					return
 				}
@@ -112,7 +112,7 @@ func readHead(path string) (h partHead, err error) {
 
 // readRows yields the rows of a part, which has to have all of its cases in
 // their order; ok is false where yield ended it.
-func readRows(path string, h partHead, yield func(Row) bool) (ok bool, err error) {
+func readRows(path string, h partHead, yield func(caseRow) bool) (ok bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
@@ -123,7 +123,7 @@ func readRows(path string, h partHead, yield func(Row) bool) (ok bool, err error
 	in.Scan() // the head
 	next := h.From
 	for line := 2; in.Scan(); line++ {
-		var row Row
+		var row caseRow
 		d := json.NewDecoder(bytes.NewReader(in.Bytes()))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&row); err != nil {

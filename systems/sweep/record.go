@@ -81,7 +81,7 @@ func (r *Record) Take(list []workq.Result) error {
 	for _, x := range list {
 		body := x.Body
 		if x.Dead != "" {
-			row := Row{Error: &x.Dead}
+			row := caseRow{Error: &x.Dead}
 			var err error
 			if body, err = row.encode(); err != nil {
 				return err
@@ -103,7 +103,7 @@ func (r *Record) Take(list []workq.Result) error {
 func (r *Record) Close() error { return r.j.Close() }
 
 // row returns the row of a case of a plan, where it has a result.
-func (r *Record) row(p *Plan, c Case) (row Row, ok bool, err error) {
+func (r *Record) row(p *Plan, c Case) (row caseRow, ok bool, err error) {
 	raw, ok := r.have[c.ID]
 	if !ok {
 		return row, false, nil

@@ -11,10 +11,10 @@ import (
 	"perfsim/systems/whatif"
 )
 
-// Row is the result of a case. The figures have the names and values of `run
+// caseRow is the result of a case. The figures have the names and values of `run
 // --json`; those that lie in an object there have its name and an underscore
 // before theirs. docs/sweep.md lists the columns.
-type Row struct {
+type caseRow struct {
 	// What was asked.
 	Case         int64   `json:"case" parquet:"case"` // from 0 on
 	ID           string  `json:"id" parquet:"id"`
@@ -70,14 +70,21 @@ type Row struct {
 	RebuiltOutput   *uint64 `json:"edges_rebuilt_output" parquet:"edges_rebuilt_output,optional"`
 	RebuiltAnti     *uint64 `json:"edges_rebuilt_anti" parquet:"edges_rebuilt_anti,optional"`
 
-	KernelRead    *uint64  `json:"kernel_hbm_read_bytes" parquet:"kernel_hbm_read_bytes,optional"`
-	KernelWritten *uint64  `json:"kernel_hbm_written_bytes" parquet:"kernel_hbm_written_bytes,optional"`
-	KernelSBUF    *uint64  `json:"kernel_sbuf_peak_bytes" parquet:"kernel_sbuf_peak_bytes,optional"`
-	KernelPSUM    *uint64  `json:"kernel_psum_peak_bytes" parquet:"kernel_psum_peak_bytes,optional"`
-	KernelSpill   *uint64  `json:"kernel_spill_bytes" parquet:"kernel_spill_bytes,optional"`
-	KernelMatmuls *uint64  `json:"kernel_matmuls" parquet:"kernel_matmuls,optional"`
-	KernelFLOPs   *uint64  `json:"kernel_flops" parquet:"kernel_flops,optional"`
-	KernelMFU     *float64 `json:"kernel_mfu" parquet:"kernel_mfu,optional"`
+	FLOPs           *uint64  `json:"work_flops" parquet:"work_flops,optional"`
+	HelperFLOPs     *uint64  `json:"work_helper_flops" parquet:"work_helper_flops,optional"`
+	RecomputedFLOPs *uint64  `json:"work_recomputed_flops" parquet:"work_recomputed_flops,optional"`
+	HBMRead         *uint64  `json:"work_hbm_read_bytes" parquet:"work_hbm_read_bytes,optional"`
+	HBMWritten      *uint64  `json:"work_hbm_written_bytes" parquet:"work_hbm_written_bytes,optional"`
+	Intensity       *float64 `json:"work_intensity" parquet:"work_intensity,optional"`
+	Ridge           *float64 `json:"work_ridge" parquet:"work_ridge,optional"`
+	FLOPRate        *float64 `json:"work_predicted_flop_per_s" parquet:"work_predicted_flop_per_s,optional"`
+	MFU             *float64 `json:"work_predicted_mfu" parquet:"work_predicted_mfu,optional"`
+	HFU             *float64 `json:"work_predicted_hfu" parquet:"work_predicted_hfu,optional"`
+	MFU16           *float64 `json:"work_predicted_mfu_16bit" parquet:"work_predicted_mfu_16bit,optional"`
+	HFU16           *float64 `json:"work_predicted_hfu_16bit" parquet:"work_predicted_hfu_16bit,optional"`
+	HBMRate         *float64 `json:"work_predicted_hbm_bytes_per_s" parquet:"work_predicted_hbm_bytes_per_s,optional"`
+	MBU             *float64 `json:"work_predicted_mbu" parquet:"work_predicted_mbu,optional"`
+	KernelSpill     *uint64  `json:"kernel_spill_bytes" parquet:"kernel_spill_bytes,optional"`
 
 	Cautions *string `json:"cautions" parquet:"cautions,optional"` // notes that stand beside the latency
 }
@@ -92,7 +99,7 @@ func some[T comparable](v T) *T {
 }
 
 // figures fills the row with what was predicted.
-func (r *Row) figures(rep *systems.Report, p whatif.Point, changed bool) {
+func (r *caseRow) figures(rep *systems.Report, p whatif.Point, changed bool) {
 	count := int64(rep.Instructions)
 	r.Module, r.Format, r.Kind, r.Machine, r.Model, r.Loops = &rep.Module, &rep.Format, &rep.Kind, rep.Machine, &rep.Model, &rep.Loops
 	r.Instructions, r.Latency, r.NoRunB = &count, &rep.LatencyA, some(rep.NoRunB)
@@ -129,8 +136,15 @@ func (r *Row) figures(rep *systems.Report, p whatif.Point, changed bool) {
 	}
 	r.Invalid = edge(rep.Edges, components.Invalid)
 	if k := rep.Kernel; k != nil {
-		r.KernelRead, r.KernelWritten, r.KernelSBUF, r.KernelPSUM = &k.HBMRead, &k.HBMWritten, &k.SBUFPeak, &k.PSUMPeak
-		r.KernelSpill, r.KernelMatmuls, r.KernelFLOPs, r.KernelMFU = &k.SpilledData, &k.Matmuls, &k.FLOPs, &k.MFU
+		r.KernelSpill = &k.SpilledData
+	}
+	if f := rep.Work; f != nil {
+		r.FLOPs, r.HelperFLOPs, r.RecomputedFLOPs = f.FLOPs, f.HelperFLOPs, f.RecomputedFLOPs
+		r.HBMRead, r.HBMWritten, r.Intensity, r.Ridge = f.HBMRead, f.HBMWritten, f.Intensity, f.Ridge
+		if p := f.Predicted; p != nil {
+			r.FLOPRate, r.MFU, r.HFU, r.MFU16, r.HFU16 = p.FLOPs, p.MFU, p.HFU, p.MFU16, p.HFU16
+			r.HBMRate, r.MBU = p.HBMRate, p.MBU
+		}
 	}
 	var cautions []string
 	for _, n := range rep.Notes {
@@ -150,7 +164,7 @@ func known(t components.OptionalNS) *uint64 {
 }
 
 // asked fills in what the case asks for.
-func (r *Row) asked(p *Plan, c Case) {
+func (r *caseRow) asked(p *Plan, c Case) {
 	r.Case, r.ID = int64(c.Number), c.ID
 	r.Input, r.InputSHA256 = p.Inputs[c.Input].Name, p.Inputs[c.Input].SHA256
 	r.AskedMachine, r.AskedModel = some(p.Machines[c.Machine].Name), some(p.Models[c.Model])
@@ -165,18 +179,18 @@ const (
 )
 
 // texts lists the texts that may hold the name of a file.
-func (r *Row) texts() []**string { return []**string{&r.Error, &r.Remarks, &r.Cautions, &r.Module} }
+func (r *caseRow) texts() []**string { return []**string{&r.Error, &r.Remarks, &r.Cautions, &r.Module} }
 
 // mark replaces the paths of a case's files by the marks.
-func (r *Row) mark(input, machine string) { r.replace(input, inputMark, machine, machineMark) }
+func (r *caseRow) mark(input, machine string) { r.replace(input, inputMark, machine, machineMark) }
 
 // unmark puts the names of a case's files in.
-func (r *Row) unmark(p *Plan, c Case) {
+func (r *caseRow) unmark(p *Plan, c Case) {
 	file, _ := systems.InputFile(p.Inputs[c.Input].Name)
 	r.replace(inputMark, file, machineMark, p.Machines[c.Machine].Name)
 }
 
-func (r *Row) replace(input, by, machine, byMachine string) {
+func (r *caseRow) replace(input, by, machine, byMachine string) {
 	pairs := []string{input, by}
 	if machine != "" {
 		pairs = append(pairs, machine, byMachine)
@@ -190,10 +204,10 @@ func (r *Row) replace(input, by, machine, byMachine string) {
 	}
 }
 
-// storedType is Row with omitempty on every field: what is absent takes no
+// storedType is caseRow with omitempty on every field: what is absent takes no
 // room in the record.
 var storedType = sync.OnceValue(func() reflect.Type {
-	t := reflect.TypeFor[Row]()
+	t := reflect.TypeFor[caseRow]()
 	fields := make([]reflect.StructField, t.NumField())
 	for k := range fields {
 		fields[k] = t.Field(k)
@@ -203,6 +217,6 @@ var storedType = sync.OnceValue(func() reflect.Type {
 })
 
 // encode writes a row for the record.
-func (r *Row) encode() ([]byte, error) {
+func (r *caseRow) encode() ([]byte, error) {
 	return json.Marshal(reflect.ValueOf(*r).Convert(storedType()).Interface())
 }

@@ -106,8 +106,8 @@ func (p *Plan) failed(r *Record, from, to int) int {
 
 // rows yields the rows of the cases from to to that have a result, in the order
 // of the cases; *err is what ended it early.
-func (p *Plan) rows(r *Record, from, to int, err *error) iter.Seq[Row] {
-	return func(yield func(Row) bool) {
+func (p *Plan) rows(r *Record, from, to int, err *error) iter.Seq[caseRow] {
+	return func(yield func(caseRow) bool) {
 		for n := from; n < to; n++ {
 			row, ok, e := r.row(p, p.Case(n))
 			if e != nil {
