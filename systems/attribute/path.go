@@ -292,14 +292,21 @@ func (r *PathReport) step(m *components.Module, p *Path, s Step, behind componen
 	r.Hops[s.Via] += s.Trips * p.Times
 	if gap > 0 {
 		r.Gaps[behind] += gap
-		switch {
-		case ofRuntime(m, s.Instr):
-			r.Classes[ClassRuntime] += gap
-		case behind == components.CauseTransfer:
-			r.Classes[ClassMemory] += gap
-		default:
-			r.Classes[ClassSync] += gap
-		}
+	}
+	classify(&r.Classes, m, p, s, behind)
+}
+
+// classify adds the time of a step and of the delay behind it to its classes.
+func classify(sum *[NumClasses]uint64, m *components.Module, p *Path, s Step, behind components.Cause) {
+	time, gap := s.Counted*p.Times, s.CountedGap*p.Times
+	switch {
+	case gap == 0:
+	case ofRuntime(m, s.Instr):
+		sum[ClassRuntime] += gap
+	case behind == components.CauseTransfer:
+		sum[ClassMemory] += gap
+	default:
+		sum[ClassSync] += gap
 	}
 	class := stepClass(m, s)
 	if class == ClassCompute && s.Via != components.CauseLane {
@@ -308,11 +315,11 @@ func (r *PathReport) step(m *components.Module, p *Path, s Step, behind componen
 		if s.Trips > 1 {
 			work = mulDiv(time, min(p.b.occupancy(uint32(s.Instr)), s.Own), max(s.Own, 1))
 		}
-		r.Classes[ClassCompute] += work
-		r.Classes[ClassLatency] += time - work
+		sum[ClassCompute] += work
+		sum[ClassLatency] += time - work
 		return
 	}
-	r.Classes[class] += time
+	sum[class] += time
 }
 
 // ofRuntime tells whether the runtime put instruction i before or behind the

@@ -12,8 +12,8 @@ import (
 	"perfsim/systems/scenario"
 )
 
-// work is the instructions of one opcode on one lane.
-type work struct {
+// workKey is the instructions of one opcode on one lane.
+type workKey struct {
 	lane   uint16
 	opcode components.Opcode
 }
@@ -109,10 +109,10 @@ func (c *Cause) worth() uint64 {
 // two are ways to look at one path, not parts of it.
 func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 	m := x.World.Module
-	sums := map[work]int{}
+	sums := map[workKey]int{}
 	var out []candidate
 	var where []uint64 // ns of the pattern that names the place
-	var keys []work
+	var keys []workKey
 	for _, p := range path.Patterns {
 		if p.Runtime {
 			continue // one cause of its own
@@ -120,7 +120,7 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 		if p.Time == 0 {
 			continue
 		}
-		key := work{p.Lane, p.Opcode}
+		key := workKey{p.Lane, p.Opcode}
 		k, ok := sums[key]
 		if !ok {
 			k = len(out)

@@ -163,7 +163,7 @@ func sum(w *components.World) sums {
 	m := w.Module
 	s := sums{}
 	runs := components.NewExecutions(m, w.Config.Loops)
-	row := newRows(w)
+	row := NewRows(w)
 	s.why = row.why
 	macs, bytes := m.Instr.MACs.Slice(), m.Instr.DMABytes.Slice()
 	for i := range m.Instr.Len() {
@@ -192,26 +192,26 @@ func sum(w *components.World) sums {
 	return s
 }
 
-// rowWork is the work of one execution of a row.
-type rowWork struct {
+// Row is the work of one execution of a row.
+type Row struct {
 	FLOPs         uint64
 	Ideal         float64 // FLOPs in FLOPs of the 16-bit peak
 	Read, Written uint64  // bytes of HBM
 	Helper, Again bool    // of FLOPs: a transpose or sum put in; a second computation
 }
 
-// rowsOf finds the work of rows.
-type rowsOf struct {
+// Rows finds the work of rows.
+type Rows struct {
 	m      *components.Module
 	passes []float64 // of 32-bit types, by opcode
 	again  map[ecs.Symbol]bool
 	why    string // no row has FLOPs
 }
 
-// newRows returns the work of the rows of a world.
-func newRows(w *components.World) *rowsOf {
+// NewRows returns the work of the rows of a world.
+func NewRows(w *components.World) *Rows {
 	m := w.Module
-	r := &rowsOf{m: m, again: map[ecs.Symbol]bool{}, passes: make([]float64, m.NumOpcodes())}
+	r := &Rows{m: m, again: map[ecs.Symbol]bool{}, passes: make([]float64, m.NumOpcodes())}
 	for op := range r.passes {
 		r.passes[op] = 1
 		if w.Machine == nil {
@@ -245,7 +245,7 @@ func whyNoFLOPs(m *components.Module) string {
 }
 
 // At returns the work of one execution of row i.
-func (r *rowsOf) At(i components.InstrID) (x rowWork) {
+func (r *Rows) At(i components.InstrID) (x Row) {
 	in := &r.m.Instr
 	f := in.Flags.At(int(i))
 	if n := in.DMABytes.Get(int(i)); n > 0 {
@@ -274,7 +274,7 @@ func (r *rowsOf) At(i components.InstrID) (x rowWork) {
 // a second time.
 const rematerialised = "rematted_computation"
 
-func (r *rowsOf) recomputed(scope ecs.Symbol) bool {
+func (r *Rows) recomputed(scope ecs.Symbol) bool {
 	if scope == 0 {
 		return false
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +27,7 @@ ask for details: an engine, an instruction, a stretch of time, the critical
 path. Figures add up: the time of every engine and the critical path are the
 latency, to the nanosecond.`,
 		Example: `  perfsim explain examples/attention.bir.json
+  perfsim explain --by op module.hlo
   perfsim explain --engine PE profile.json.gz
   perfsim explain --instruction I-42 module.bir.json
   perfsim explain --between 10us,25us profile.json.gz
@@ -84,15 +84,30 @@ latency, to the nanosecond.`,
 				p.close()
 				return t.pathJSON()
 			}
+			head := explainHeadJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Kind: res.Kind(), Machine: res.MachineName(),
+				Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions()}
 			r, err := x.Report(ctx)
 			if err != nil {
 				return err
 			}
+			if o.by != "" {
+				list, rest, err := x.Groups(ctx, explain.Grouping(o.by))
+				if err != nil {
+					return err
+				}
+				p.close()
+				if o.json {
+					return writeJSON(c.OutOrStdout(), groupsJSON{head, r.SpanNS, o.by, list, rest})
+				}
+				if !c.Flags().Changed("top") {
+					t.top = mostGroups
+				}
+				return t.groups(r, o.by, list, rest)
+			}
 			p.close()
 			r.Window = windowText(win)
 			if o.json {
-				return writeJSON(c.OutOrStdout(), explainJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Kind: res.Kind(), Machine: res.MachineName(),
-					Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions(), Report: r, LatencyRange: w.Range, Work: t.work, Notes: res.Notes()})
+				return writeJSON(c.OutOrStdout(), explainJSON{explainHeadJSON: head, Report: r, LatencyRange: w.Range, Work: t.work, Notes: res.Notes()})
 			}
 			switch {
 			case o.engine != "":
@@ -101,8 +116,6 @@ latency, to the nanosecond.`,
 					return err
 				}
 				return t.engine(ctx, r, l)
-			case o.by != "":
-				return t.lines(r)
 			case o.path:
 				return t.path(r)
 			case o.antideps:
@@ -121,7 +134,8 @@ latency, to the nanosecond.`,
 	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
 	fl.BoolVar(&o.path, "path", false, "the critical path step by step, repetitions folded (with --json every step)")
 	fl.BoolVar(&o.antideps, "antideps", false, "what the anti-dependencies of every buffer cost")
-	fl.StringVar(&o.by, "by", "", "source: only the source lines on the critical path, all of them")
+	fl.StringVar(&o.by, "by", "", "sums by op, layer, source, opcode, engine or kernel")
+	completeWith(c, "by", explain.Groupings()...)
 	fl.BoolVar(&o.json, "json", false, "print the whole report as one JSON object")
 	return c
 }
@@ -133,7 +147,8 @@ type explainFlags struct {
 	path, antideps, json                bool
 }
 
-type explainJSON struct {
+// explainHeadJSON says what was explained.
+type explainHeadJSON struct {
 	Input        string  `json:"input"`
 	Module       string  `json:"module"`
 	Format       string  `json:"format"`
@@ -142,6 +157,10 @@ type explainJSON struct {
 	Model        string  `json:"model"`
 	Loops        string  `json:"loops"`
 	Instructions int     `json:"instructions"`
+}
+
+type explainJSON struct {
+	explainHeadJSON
 	*explain.Report
 	LatencyRange *components.LatencyRange `json:"latency_range,omitempty"`
 	Work         *work.Figures            `json:"work"`
@@ -154,12 +173,11 @@ func (o *explainFlags) window(args []string) (*attribute.Window, string, error) 
 	if o.top < 1 {
 		return nil, "", usagef("--top %d is not at least 1", o.top)
 	}
-	switch o.by {
-	case "":
-	case "source":
-		o.top = math.MaxInt32
-	default:
-		return nil, "", usagef("--by %q is not source", o.by)
+	if o.by != "" && !slices.Contains(explain.Groupings(), o.by) {
+		return nil, "", usagef("--by %q is none of %s", o.by, strings.Join(explain.Groupings(), ", "))
+	}
+	if o.by != "" && o.between != "" {
+		return nil, "", usagef("--by sums up all executions, not those of a window: leave --between out")
 	}
 	if o.between == "" {
 		if len(args) != 1 {

@@ -30,9 +30,11 @@ func printWork(w io.Writer, f *work.Figures) {
 	switch {
 	case f.FLOPs == nil:
 		fmt.Fprintf(w, "FLOPs\tunknown: %s\n", f.Reason("flops"))
+	case *f.FLOPs == 0 && *f.HelperFLOPs == 0 && *f.RecomputedFLOPs == 0:
+		fmt.Fprintf(w, "FLOPs\tnone: no products or convolutions\n")
 	default:
 		line := si(*f.FLOPs, "FLOP")
-		if f.Predicted.FLOPs != nil && *f.FLOPs > 0 {
+		if f.Predicted.FLOPs != nil {
 			line += ", " + siRate(*f.Predicted.FLOPs, "FLOP/s")
 			line += sides(", MFU", f.Predicted.MFU, m.MFU, nil)
 		}
@@ -98,6 +100,12 @@ func short(v float64) string {
 }
 
 func si(n uint64, unit string) string { return siRate(float64(n), unit) }
+
+// si3 is si with three digits, for columns.
+func si3(n uint64, unit string) string {
+	x, prefix := humanize.ComputeSI(float64(n))
+	return fmt.Sprintf("%.3g %s%s", x, prefix, unit)
+}
 
 // siRate writes a number with four digits and a prefix.
 func siRate(v float64, unit string) string {
