@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 )
@@ -237,4 +238,32 @@ func TestRoundTripRandom(t *testing.T) {
 			rt.Fatalf("%v\nread from\n%s", err, text)
 		}
 	})
+}
+
+// A trace repeats names and may have durations without starts.
+func TestRoundTripOfATrace(t *testing.T) {
+	m, err := readText(t, `{"functions":[{"name":"f","blocks":[{"name":"b","instructions":[
+{"opcode":"NoOp","name":"gemm"},{"opcode":"NoOp","name":"x"},{"opcode":"NoOp","name":"gemm#1"},
+{"opcode":"NoOp","name":"y","dependencies":["x"]}]}]}],"version":2}`, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Instr.Name.Set(1, m.Instr.Name.At(0)) // gemm, gemm, gemm#1, y
+	m.Instr.MeasuredDur.Resize(4)
+	m.Instr.MeasuredDur.Set(3, 70)
+	again, text, err := rewrite(m, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"gemm", "gemm#1#", "gemm#1", "y"} {
+		if got := again.InstrName(components.InstrID(i)); got != want {
+			t.Errorf("row %d is called %s, want %s\n%s", i, got, want, text)
+		}
+	}
+	if p := again.Edges.Preds.Row(3); len(p) != 1 || p[0]&ecs.TargetMask != 1 {
+		t.Errorf("y depends on %v, want row 1\n%s", p, text)
+	}
+	if d := again.Instr.MeasuredDur; d.Len() != 4 || d.At(3) != 70 || again.HasMeasurement() {
+		t.Errorf("durations %v, measured %t\n%s", d.Slice(), again.HasMeasurement(), text)
+	}
 }
