@@ -177,9 +177,9 @@ func (k OpKind) Arity() int {
 		return 6
 	}
 	switch {
-	case k.unary():
+	case k.Is(traitUnary):
 		return 1
-	case k.binary():
+	case k.Is(traitBinary):
 		return 2
 	}
 	return -1

@@ -134,7 +134,7 @@ func (g *Graph) infer(op OpID) (ShapeID, error) {
 		OpReduceWindow, OpSelectAndScatter, OpAllGather, OpReduceScatter, OpGather, OpTopK, OpRaggedDot, OpScaledDot:
 		return g.inferDims(op)
 	}
-	if k.unary() || k.binary() {
+	if k.Is(traitUnary | traitBinary) {
 		return g.widest(op), nil
 	}
 	return 0, nil

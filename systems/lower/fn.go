@@ -138,10 +138,10 @@ func (f *fn) kernels() error {
 			continue
 		}
 		inFusion := x.group != 0
-		if !(mappable(x.kind) || inFusion && moves(x.kind)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
+		if !(mappable(x.kind) || inFusion && x.kind.Is(components.TraitMoves)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
 			flush()
 		}
-		if !(mappable(x.kind) || inFusion && moves(x.kind)) || len(x.outs) == 0 {
+		if !(mappable(x.kind) || inFusion && x.kind.Is(components.TraitMoves)) || len(x.outs) == 0 {
 			f.cur = int32(i)
 			f.start(int32(i))
 			f.single(int32(i))

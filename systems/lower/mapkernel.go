@@ -165,7 +165,7 @@ func (p *pass) findInputs() {
 		}
 		o := &p.ops[i]
 		s := source{op: i + 1}
-		if view(o.x.kind) && len(o.x.args) > 0 {
+		if o.x.kind.Is(components.TraitView) && len(o.x.args) > 0 {
 			s = p.src[o.x.args[0].v]
 		}
 		for _, v := range o.out {
@@ -235,7 +235,7 @@ func (p *pass) classify() {
 			o.steps = o.x.recipe.steps
 		case k == components.OpReduce:
 			p.reduction(o)
-		case view(k):
+		case k.Is(components.TraitView):
 			if len(args) == 0 || p.src[args[0].v].konst {
 				o.steps = nil
 			}
@@ -324,7 +324,7 @@ func (p *pass) reduction(o *mapOp) {
 			o.rows, o.full = false, false
 		}
 	}
-	o.steps = []step{{components.OpcodeTensorReduce, onDVE, "reduce"}}
+	o.steps = []step{on(components.OpcodeTensorReduce, onDVE, "reduce")}
 	if others && !inMinor && len(o.x.outs) > 0 && f.values[o.x.outs[0].v].elems >= 32*f.l.arr.parts {
 		// Enough columns to lie on the partitions themselves: rows are added
 		// one to the other and nothing crosses partitions.

@@ -260,7 +260,7 @@ func (f *fn) inUse() (bytes int64) {
 // that reads a value.
 func (f *fn) readNext(v int32) bool {
 	next := f.cur + 1
-	for int(next) < len(f.flats) && (f.flats[next].gone || view(f.flats[next].kind)) {
+	for int(next) < len(f.flats) && (f.flats[next].gone || f.flats[next].kind.Is(components.TraitView)) {
 		next++
 	}
 	u := f.values[v].users

@@ -12,9 +12,9 @@ func (p *pass) results() {
 			continue
 		}
 		if len(o.steps) == 0 { // a view of something: copied
-			o.steps = []step{{components.OpcodeTensorCopy, onAny, "copy"}}
+			o.steps = []step{on(components.OpcodeTensorCopy, onAny, "copy")}
 			if len(o.x.args) == 0 || p.src[o.x.args[0].v].konst {
-				o.steps = []step{{components.OpcodeMemset, onDVE, "memset"}}
+				o.steps = []step{on(components.OpcodeMemset, onDVE, "memset")}
 			}
 			o.once = false // its readers in the pass still look through it
 		}

@@ -189,22 +189,22 @@ func (f *fn) rowCone(x, out, root int32) (*cone, *recipe) {
 	root2 := k[components.OpRsqrt] + k[components.OpSqrt] + k[components.OpPower]
 	r := &recipe{row: c.row}
 	add := func(s step, h how) { r.steps, r.how = append(r.steps, s), append(r.how, h) }
-	scale := step{components.OpcodeTensorScalarPtr, onDVE, "mult_add"}
+	scale := on(components.OpcodeTensorScalarPtr, onDVE, "mult_add")
 	switch {
 	case k[components.OpExp] == 1 && root2 == 0 && c.reduces <= 2:
 		if c.reduces == 2 {
-			add(step{components.OpcodeTensorReduce, onDVE, "max"}, how{})
+			add(on(components.OpcodeTensorReduce, onDVE, "max"), how{})
 		}
 		add(act("exp"), how{again: true, each: true})
-		add(step{components.OpcodeReciprocal, onDVE, "reciprocal"}, how{few: true})
+		add(on(components.OpcodeReciprocal, onDVE, "reciprocal"), how{few: true})
 		add(scale, how{each: true})
 	case root2 == 1 && k[components.OpExp] == 0 && c.reduces == 1:
 		add(act("square"), how{each: true})
 		add(act("rsqrt"), how{few: true})
 		add(scale, how{again: true, each: true})
 	case root2 == 1 && k[components.OpExp] == 0 && c.reduces == 2:
-		add(step{components.OpcodeBNStats, onDVE, "bn_stats"}, how{each: true})
-		add(step{components.OpcodeBNStatsAggregate, onDVE, "bn_aggr"}, how{few: true})
+		add(on(components.OpcodeBNStats, onDVE, "bn_stats"), how{each: true})
+		add(on(components.OpcodeBNStatsAggregate, onDVE, "bn_aggr"), how{few: true})
 		add(act("rsqrt"), how{few: true})
 		add(scale, how{again: true, each: true})
 	default:

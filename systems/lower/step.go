@@ -1,12 +1,18 @@
 package lower
 
-import "perfsim/components"
+import (
+	"slices"
+
+	"perfsim/components"
+)
 
 // step is one engine instruction that an elementwise operator takes.
 type step struct {
 	op  components.Opcode
 	eng components.Engine // Unassigned: Activation or DVE, whichever has less to do
 	fn  string
+	// either is an operation of two tensors that takes a scalar constant too.
+	either bool
 }
 
 var (
@@ -16,161 +22,113 @@ var (
 	onAny  = components.Unassigned
 )
 
-func act(fn string) step    { return step{components.OpcodeActivation, onACT, fn} }
-func tensor(fn string) step { return step{components.OpcodeTensorTensor, onDVE, fn} }
-func scalar(fn string) step { return step{components.OpcodeTensorScalar, onDVE, fn} }
+func on(op components.Opcode, e components.Engine, fn string) step {
+	return step{op: op, eng: e, fn: fn}
+}
+func act(fn string) step    { return on(components.OpcodeActivation, onACT, fn) }
+func tensor(fn string) step { return on(components.OpcodeTensorTensor, onDVE, fn) }
+func scalar(fn string) step { return on(components.OpcodeTensorScalar, onDVE, fn) }
+func pair(fn string) step {
+	return step{op: components.OpcodeTensorTensor, eng: onDVE, fn: fn, either: true}
+}
 
-// stepsOf returns the instructions of an elementwise operator. scalarArg
-// tells that one of two operands is a scalar constant, exp is its value where
-// it is known. The chains for functions without an instruction of their own
-// are ours.
+var (
+	reciprocal = on(components.OpcodeReciprocal, onDVE, "reciprocal")
+	round      = on(components.OpcodeTensorCopy, onDVE, "round")
+)
+
+// chains has the instructions of each elementwise operator. The chains for
+// functions without an instruction of their own are ours.
+var chains = [components.NumOpKinds][]step{
+	components.OpExp:                  {act("exp")},
+	components.OpExpm1:                {act("exp"), scalar("subtract")},
+	components.OpLog:                  {act("ln")},
+	components.OpLog1p:                {act("ln")}, // the bias of the activation adds the one
+	components.OpTanh:                 {act("tanh")},
+	components.OpLogistic:             {act("sigmoid")},
+	components.OpRsqrt:                {act("rsqrt")},
+	components.OpSqrt:                 {act("sqrt")},
+	components.OpErf:                  {act("erf")},
+	components.OpSin:                  {act("sin")},
+	components.OpCos:                  {act("sin")}, // the bias of the activation shifts by π/2
+	components.OpTan:                  {act("sin"), act("sin"), reciprocal, tensor("mult")},
+	components.OpCbrt:                 {act("ln"), act("exp")},
+	components.OpSinh:                 {act("exp"), reciprocal, tensor("add"), scalar("mult")},
+	components.OpCosh:                 {act("exp"), reciprocal, tensor("add"), scalar("mult")},
+	components.OpAsin:                 {act("arctan"), scalar("add")},
+	components.OpAcos:                 {act("arctan"), scalar("add")},
+	components.OpAtan:                 {act("arctan"), scalar("add")},
+	components.OpAtan2:                {reciprocal, tensor("mult"), act("arctan"), scalar("add")},
+	components.OpAsinh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
+	components.OpAcosh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
+	components.OpAtanh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
+	components.OpPower:                {act("ln"), pair("mult"), act("exp")},
+	components.OpDivide:               {reciprocal, tensor("mult")}, // by a scalar: one pass
+	components.OpRemainder:            {pair("mod")},
+	components.OpAdd:                  {pair("add")},
+	components.OpSubtract:             {pair("subtract")},
+	components.OpMultiply:             {pair("mult")},
+	components.OpMulhi:                {tensor("mult"), scalar("logical_shift_right")},
+	components.OpMaximum:              {pair("max")},
+	components.OpMinimum:              {pair("min")},
+	components.OpAnd:                  {pair("bitwise_and")},
+	components.OpOr:                   {pair("bitwise_or")},
+	components.OpXor:                  {pair("bitwise_xor")},
+	components.OpShiftLeft:            {pair("logical_shift_left")},
+	components.OpShiftRightLogical:    {pair("logical_shift_right")},
+	components.OpShiftRightArithmetic: {pair("arith_shift_right")},
+	components.OpCompare:              {pair("compare")},
+	components.OpComplex:              {tensor("copy")},
+	components.OpStochasticConvert:    {tensor("copy")},
+	components.OpSelect:               {on(components.OpcodeSelect, onDVE, "select")},
+	components.OpClamp:                {scalar("max_min")}, // two operators cost what one costs
+	components.OpAbs:                  {scalar("abs_max")},
+	components.OpNegate:               {scalar("mult")},
+	components.OpNot:                  {scalar("mult")},
+	components.OpSign:                 {act("sign")},
+	components.OpIsFinite:             {scalar("is_equal")},
+	components.OpCeil:                 {round, tensor("subtract")},
+	components.OpFloor:                {round, tensor("subtract")},
+	components.OpRoundNearestAfz:      {round, tensor("subtract")},
+	components.OpRoundNearestEven:     {round, tensor("subtract")},
+	components.OpClz:                  {scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")},
+	components.OpPopcnt:               {scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")},
+	components.OpReducePrecision:      {scalar("bitwise_and")},
+	components.OpIota:                 {on(components.OpcodeIota, onPool, "iota")},
+	components.OpRng:                  {on(components.OpcodeRng, onPool, "rng")},
+}
+
+// powers are the exponents with chains of their own.
+var powers = map[float64][]step{
+	2:    {act("square")},
+	0.5:  {act("sqrt")},
+	-0.5: {act("rsqrt")},
+	-1:   {reciprocal},
+	3:    {act("square"), tensor("mult")},
+}
+
+// stepsOf returns the instructions of an elementwise operator, a copy where
+// none is listed. scalarArg is true where one of two operands is a scalar
+// constant, value is that, where it is known.
 func stepsOf(kind components.OpKind, scalarArg bool, value float64, known bool) []step {
-	pair := func(fn string) []step {
-		if scalarArg {
-			return []step{scalar(fn)}
-		}
-		return []step{tensor(fn)}
+	chain := chains[kind]
+	switch {
+	case chain == nil:
+		return []step{on(components.OpcodeTensorCopy, onAny, "copy")}
+	case kind == components.OpPower && known && powers[value] != nil:
+		chain = powers[value]
+	case kind == components.OpDivide && scalarArg:
+		return []step{scalar("divide")}
 	}
-	switch kind {
-	case components.OpExp:
-		return []step{act("exp")}
-	case components.OpExpm1:
-		return []step{act("exp"), scalar("subtract")}
-	case components.OpLog:
-		return []step{act("ln")}
-	case components.OpLog1p:
-		return []step{act("ln")} // the bias of the activation adds the one
-	case components.OpTanh:
-		return []step{act("tanh")}
-	case components.OpLogistic:
-		return []step{act("sigmoid")}
-	case components.OpRsqrt:
-		return []step{act("rsqrt")}
-	case components.OpSqrt:
-		return []step{act("sqrt")}
-	case components.OpErf:
-		return []step{act("erf")}
-	case components.OpSin:
-		return []step{act("sin")}
-	case components.OpCos:
-		return []step{act("sin")} // the bias of the activation shifts by π/2
-	case components.OpTan:
-		return []step{act("sin"), act("sin"), {components.OpcodeReciprocal, onDVE, "reciprocal"}, tensor("mult")}
-	case components.OpCbrt:
-		return []step{act("ln"), act("exp")}
-	case components.OpSinh, components.OpCosh:
-		return []step{act("exp"), {components.OpcodeReciprocal, onDVE, "reciprocal"}, tensor("add"), scalar("mult")}
-	case components.OpAsin, components.OpAcos, components.OpAtan:
-		return []step{act("arctan"), scalar("add")}
-	case components.OpAtan2:
-		return []step{{components.OpcodeReciprocal, onDVE, "reciprocal"}, tensor("mult"), act("arctan"), scalar("add")}
-	case components.OpAsinh, components.OpAcosh, components.OpAtanh:
-		return []step{act("square"), scalar("add"), act("sqrt"), act("ln")}
-	case components.OpPower:
-		switch {
-		case known && value == 2:
-			return []step{act("square")}
-		case known && value == 0.5:
-			return []step{act("sqrt")}
-		case known && value == -0.5:
-			return []step{act("rsqrt")}
-		case known && value == -1:
-			return []step{{components.OpcodeReciprocal, onDVE, "reciprocal"}}
-		case known && value == 3:
-			return []step{act("square"), tensor("mult")}
+	out := slices.Clone(chain)
+	for i := range out {
+		if out[i].either && scalarArg {
+			out[i].op = components.OpcodeTensorScalar
 		}
-		return append(append([]step{act("ln")}, pair("mult")...), act("exp"))
-	case components.OpDivide:
-		if scalarArg {
-			return []step{scalar("divide")}
-		}
-		return []step{{components.OpcodeReciprocal, onDVE, "reciprocal"}, tensor("mult")}
-	case components.OpRemainder:
-		return pair("mod")
-	case components.OpAdd:
-		return pair("add")
-	case components.OpSubtract:
-		return pair("subtract")
-	case components.OpMultiply:
-		return pair("mult")
-	case components.OpMulhi:
-		return []step{tensor("mult"), scalar("logical_shift_right")}
-	case components.OpMaximum:
-		return pair("max")
-	case components.OpMinimum:
-		return pair("min")
-	case components.OpAnd:
-		return pair("bitwise_and")
-	case components.OpOr:
-		return pair("bitwise_or")
-	case components.OpXor:
-		return pair("bitwise_xor")
-	case components.OpShiftLeft:
-		return pair("logical_shift_left")
-	case components.OpShiftRightLogical:
-		return pair("logical_shift_right")
-	case components.OpShiftRightArithmetic:
-		return pair("arith_shift_right")
-	case components.OpCompare:
-		return pair("compare")
-	case components.OpComplex, components.OpStochasticConvert:
-		return []step{tensor("copy")}
-	case components.OpSelect:
-		return []step{{components.OpcodeSelect, onDVE, "select"}}
-	case components.OpClamp:
-		return []step{scalar("max_min")} // two operators cost what one costs
-	case components.OpAbs:
-		return []step{scalar("abs_max")}
-	case components.OpNegate, components.OpNot:
-		return []step{scalar("mult")}
-	case components.OpSign:
-		return []step{act("sign")}
-	case components.OpIsFinite:
-		return []step{scalar("is_equal")}
-	case components.OpCeil, components.OpFloor, components.OpRoundNearestAfz, components.OpRoundNearestEven:
-		return []step{{components.OpcodeTensorCopy, onDVE, "round"}, tensor("subtract")}
-	case components.OpClz, components.OpPopcnt:
-		return []step{scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")}
-	case components.OpReducePrecision:
-		return []step{scalar("bitwise_and")}
-	case components.OpIota:
-		return []step{{components.OpcodeIota, onPool, "iota"}}
-	case components.OpRng:
-		return []step{{components.OpcodeRng, onPool, "rng"}}
+		out[i].either = false
 	}
-	return []step{{components.OpcodeTensorCopy, onAny, "copy"}}
+	return out
 }
 
-// mappable tells whether an operator is part of a pass over tiles.
-func mappable(k components.OpKind) bool {
-	if k.IsElementwise() {
-		return true
-	}
-	switch k {
-	case components.OpBroadcast, components.OpIota, components.OpReduce, components.OpBitcastConvert, components.OpRng:
-		return true
-	}
-	return false
-}
-
-// moves tells whether an operator moves elements without computing: part of
-// the pass of its fusion, and a transfer of its own elsewhere.
-func moves(k components.OpKind) bool {
-	switch k {
-	case components.OpSlice, components.OpDynamicSlice, components.OpPad, components.OpConcatenate, components.OpTranspose, components.OpReverse,
-		components.OpReshape, components.OpBitcast, components.OpDynamicReshape, components.OpSetDimensionSize:
-		return true
-	}
-	return false
-}
-
-// view tells whether an operator of a pass is only an access pattern of its
-// users.
-func view(k components.OpKind) bool {
-	switch k {
-	case components.OpBroadcast, components.OpBitcastConvert, components.OpSlice, components.OpDynamicSlice, components.OpReshape, components.OpBitcast,
-		components.OpDynamicReshape, components.OpSetDimensionSize, components.OpReal, components.OpImag:
-		return true
-	}
-	return false
-}
+// mappable reports whether an operator is part of a pass over tiles.
+func mappable(k components.OpKind) bool { return k.IsElementwise() || k.Is(components.TraitMapped) }
