@@ -58,9 +58,10 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 		lo, hi := m.Operands.Range(components.InstrID(i))
 		for r := lo; r < hi; r++ {
 			size := float64(max(m.Operands.DType.At(r).Size(), 1))
-			if m.Operands.Role.At(r) == components.RoleOut {
+			switch {
+			case m.Operands.Role.At(r) == components.RoleOut:
 				t.To = size
-			} else {
+			case t.From == 1: // the first input; others hold addresses
 				t.From = size
 			}
 		}

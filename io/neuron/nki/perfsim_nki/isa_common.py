@@ -116,14 +116,15 @@ class Register:
 
     perfsim_register = True
 
-    def __init__(self, value: Optional[int] = None) -> None:
+    def __init__(self, value: Optional[int] = None, tile: Any = None) -> None:
         self.value = value
+        self.tile = tile  # what the value was loaded from
 
     def _combine(self, other: Any, f: Any) -> "Register":
         current().emit("RegisterAlu", "SP", [], [])
         o = other.value if isinstance(other, Register) else other
         if self.value is None or not isinstance(o, (int, float)):
-            return Register(None)
+            return Register(None, self.tile if self.tile is not None else getattr(other, "tile", None))
         return Register(int(f(self.value, o)))
 
     def __add__(self, o: Any) -> "Register":

@@ -241,15 +241,16 @@ def register_alloc(x: Any = None) -> Register:
 
 def register_load(dst: Any, src: Any) -> None:
     """Memory to register."""
-    emit("TensorLoad", "SP", [], [use(src, "src")])
-    dst.value = None
+    t = use(src, "src")
+    emit("TensorLoad", "SP", [], [t])
+    dst.value, dst.tile = None, t
 
 
 def register_move(dst: Any, src: Any = None, imm: Any = None) -> None:
     """A number to a register."""
     v = src if src is not None else imm
     emit("RegisterMove", "SP", [], [])
-    dst.value = v.value if isinstance(v, Register) else int(plain(v))
+    dst.value, dst.tile = (v.value, v.tile) if isinstance(v, Register) else (int(plain(v)), None)
 
 
 def register_store(dst: Any, src: Any) -> None:

@@ -81,7 +81,19 @@ def emit(
         if any(lo or n != m for (lo, n), m in zip(box, shape)):
             outs = [narrowed(o, box) if o.ndim == len(shape) else o for o in outs]
             ins = [narrowed(i, box) if i.ndim == len(shape) else i for i in ins]
-    return r.emit(op, engine, outs, ins, **attrs)
+    return r.emit(op, engine, outs, list(ins) + addresses(list(outs) + list(ins)), **attrs)
+
+
+def addresses(operands: Sequence[Tile]) -> List[Tile]:
+    """Tiles that hold addresses of operands: the instruction reads them too."""
+    out: List[Tile] = []
+    for t in operands:
+        d = t.dyn
+        if getattr(d, "perfsim_register", False):
+            d = d.tile
+        if d is not None and is_tile(d) and not any(d is o for o in out):
+            out.append(use(d, "an address"))
+    return out
 
 
 def result(

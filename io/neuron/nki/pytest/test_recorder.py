@@ -122,6 +122,27 @@ class Arguments(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
+    def test_addresses_are_read(self):
+        """A transfer reads the tile that holds its address, directly and through a register."""
+        source = NEW + """
+@nki.jit
+def k(x, ids):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    i = nl.ndarray((1, 2), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=i, src=ids)
+    a = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    ADDRESS
+    nisa.dma_copy(dst=a, src=x.ap([[64, 128], [1, 64]], offset=0, scalar_offset=e, indirect_dim=0))
+    nisa.dma_copy(dst=out, src=a)
+    return out
+"""
+        for address in ("e = i[0:1, 0:1]", "e = nisa.register_alloc(i[0:1, 1:2])", "e = nisa.register_alloc(i[0:1, 1:2]) + 1"):
+            status, error, record = run(source.replace("ADDRESS", address), "--arg", "bfloat16[1024,64]", "--arg", "int32[1,2]")
+            self.assertEqual(status, 0, error)
+            copies = [f for f in record if isinstance(f, list) and f[0] == "f" and f[2] == "DMACopy"]
+            self.assertEqual([len(f[8]) for f in copies], [1, 2, 1], address)
+            self.assertEqual(copies[1][8][1][0], "int32")
+
     def test_regular_loops_are_recorded_once(self):
         source = NEW + """
         @nki.jit
