@@ -212,6 +212,10 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 		p.Launches = append(p.Launches, ls)
 		if len(ls.List) == 0 {
 			diags.Add(diagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware zone", p.Topo.Devices[d]))
+			if k := markerSkew(l, p.Topo, d); k.cycles > skewLimit {
+				diags.Add(diagCoreSkew, 1, l.Line(k.row), fmt.Sprintf("device %d: first markers of a launch (%s) on its %d cores lie %d cycles apart, and there are no firmware zones that tell late work from clocks that drift; the vendor advises a reboot of the host when counters drift",
+					p.Topo.Devices[d], runText(l.Runs[k.run]), k.cores, k.cycles))
+			}
 		}
 	}
 	p.devices(l, o, &diags)

@@ -212,6 +212,29 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// Skew of cores in a log without firmware zones, by hand: in the first launch
+// core 0 begins at 105 (NCRISC, before BRISC), core 1 at 1500; in the second
+// both begin 20 apart.
+func TestMarkerSkew(t *testing.T) {
+	l := logOf(t,
+		"0/BRISC/1/read/s/200/1", "0/BRISC/1/read/e/300/1", "0/NCRISC/1/write/s/105/1", "0/NCRISC/1/write/e/320/1",
+		"0/BRISC/2/read/s/1500/1", "0/BRISC/2/read/e/1600/1",
+		"0/BRISC/1/read/s/2000/2", "0/BRISC/1/read/e/2100/2", "0/BRISC/2/read/s/2020/2", "0/BRISC/2/read/e/2100/2")
+	k := markerSkew(l, newTopology(l), 0)
+	if k.cycles != 1395 || k.cores != 2 || l.Time[k.row] != 1500 {
+		t.Errorf("%+v", k)
+	}
+	p, err := New(t.Context(), "log", l, Options{By: ByZone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(p.Diags, func(d DiagInfo) bool {
+		return d.Code == diagCoreSkew && strings.Contains(d.Detail, "lie 1395 cycles apart")
+	}) {
+		t.Errorf("%+v", p.Diags)
+	}
+}
+
 func TestUnion(t *testing.T) {
 	proptest.Check(t, func(rt *rapid.T) {
 		var iv [][2]uint64
