@@ -44,6 +44,8 @@ type profileFlags struct {
 	trace    string
 	report   string
 	vendor   string
+	ops      string
+	chip     string
 	swapped  bool
 	analyses bool
 }
@@ -57,10 +59,15 @@ func newProfileCommand() *cobra.Command {
 V0 (2023) to V12, plain or compressed, and prints what happened where: zones by
 processor, launches and the idle time between them, the vendor's analyses with
 their results, the slowest zones, and every trouble in the log with its line.
-An ops table (ops_perf_results*.csv) or C++ report is recognised and summed up.
+An ops table (ops_perf_results*.csv) or C++ report is recognised: what every
+operator takes, the gap before it, its share of the peaks of DRAM and matrix
+engines, what bounds it, advice, and totals by op code and signpost. --ops joins
+a table with the launches of a log.
 With --compare, two logs are compared zone by zone, with significance.`,
 		Example: `  perfsim profile generated/profiler/.logs/profile_log_device.csv
   perfsim profile --by zone,core --top 0 --stats cores.csv log.csv.gz
+  perfsim profile ops_perf_results.csv
+  perfsim profile --ops ops_perf_results.csv profile_log_device.csv
   perfsim profile --map --svg busy.svg --trace log.trace.json log.csv
   perfsim profile --report cpp_device_perf_report.csv log.csv
   perfsim profile --vendor-output output/device log.csv
@@ -98,6 +105,8 @@ With --compare, two logs are compared zone by zone, with significance.`,
 	fl.StringVar(&f.trace, "trace", "", "write a trace for chrome://tracing and Perfetto (.json or .json.gz)")
 	fl.StringVar(&f.report, "report", "", "write the vendor's C++ report, exact gaps beside its rounded ones")
 	fl.StringVar(&f.vendor, "vendor-output", "", "write device_analysis_data.json and device_stats.txt into this folder, as the vendor's script does")
+	fl.StringVar(&f.ops, "ops", "", "ops_perf_results*.csv of the same run: its operators are joined with the launches of the log")
+	fl.StringVar(&f.chip, "chip", "", "chip by whose peaks operators are judged, in place of the table's: "+strings.Join(devicelog.ChipNames(), ", "))
 	fl.BoolVar(&f.strict, "strict", false, "exit with status 1 where the log has trouble")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "parsers at work, 0 for one a processor; results do not depend on it")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on the terminal")
@@ -130,6 +139,10 @@ func (f *profileFlags) check(args []string) error {
 		return usagef("--freq %g is not a clock", f.freq)
 	case !(f.alpha > 0 && f.alpha < 1):
 		return usagef("--alpha %g is not between 0 and 1", f.alpha)
+	case f.chip != "" && !slices.Contains(devicelog.ChipNames(), f.chip):
+		return usagef("--chip %q is none of %s", f.chip, strings.Join(devicelog.ChipNames(), ", "))
+	case f.ops != "" && (len(args) != 1 || f.compare):
+		return usagef("--ops is of one log")
 	case f.compare && len(args) != 2:
 		return usagef("--compare wants two logs, not %d", len(args))
 	case stdout > 1 || stdout == 1 && f.asJSON:
@@ -244,7 +257,7 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 	trouble := false
 	for i, path := range args {
 		if path != "-" && isOpsTable(path) {
-			rep, err := opsReport(path)
+			rep, err := opsReport(path, f.chip, nil)
 			if err != nil {
 				return err
 			}
@@ -281,6 +294,13 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 		if err := f.files(c.Context(), pr, out); err != nil {
 			return err
 		}
+		var rep *opsInfo
+		if f.ops != "" {
+			if rep, err = opsReport(f.ops, f.chip, pr); err != nil {
+				return err
+			}
+			profiles = append(profiles, rep)
+		}
 		if f.asJSON || f.toStdout() {
 			continue
 		}
@@ -289,6 +309,12 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 		}
 		if err := f.print(out, pr); err != nil {
 			return err
+		}
+		if rep != nil {
+			fmt.Fprintln(out)
+			if err := rep.print(out, f.top); err != nil {
+				return err
+			}
 		}
 	}
 	if f.asJSON {
