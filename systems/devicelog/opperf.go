@@ -12,8 +12,8 @@ import (
 	"perfsim/io/tenstorrent/profilelog"
 )
 
-// Chip has the peaks by which an operator is judged.
-type Chip struct {
+// chip has the peaks by which an operator is judged.
+type chip struct {
 	Name string
 	// LoFi are the TFLOP/s of a core at one pass; a fidelity of n passes has
 	// 1/n of it, but for Wormhole's published figures.
@@ -25,7 +25,7 @@ type Chip struct {
 // TFLOP/s of 72 cores, 288 GB/s), Blackhole p150 (4,096 FLOP a core and cycle
 // at 1.35 GHz, 512 GB/s), n1 (the same at 0.65 GHz, 120 GB/s), Grayskull e150
 // (332 and 83 TFLOP/s of 120 cores, 118.4 GB/s).
-var chips = []Chip{
+var chips = []chip{
 	{"wormhole", 262. / 72, 148. / 72, 74. / 72, 288},
 	{"blackhole", 4.096 * 1.35, 4.096 * 1.35 / 2, 4.096 * 1.35 / 4, 512},
 	{"n1", 4.096 * 0.65, 4.096 * 0.65 / 2, 4.096 * 0.65 / 4, 120},
@@ -42,7 +42,7 @@ func ChipNames() []string {
 }
 
 // chipOf returns the chip of an ARCH text such as wormhole_b0; nil for others.
-func chipOf(arch string) *Chip {
+func chipOf(arch string) *chip {
 	for i := range chips {
 		if strings.HasPrefix(strings.ToLower(arch), chips[i].Name) {
 			return &chips[i]
@@ -52,7 +52,7 @@ func chipOf(arch string) *Chip {
 }
 
 // perCore returns the TFLOP/s of a core at a fidelity, 0 where it is unknown.
-func (c *Chip) perCore(fidelity string) float64 {
+func (c *chip) perCore(fidelity string) float64 {
 	switch fidelity {
 	case "LoFi":
 		return c.LoFi
@@ -266,14 +266,14 @@ func (p *OpPerf) work(t *profilelog.OpsTable, i int, arch string) {
 	if p.Host {
 		p.Bound = "HOST"
 	}
-	chip := chipOf(arch)
-	if chip == nil || value(p.Time) <= 0 || p.Host {
+	on := chipOf(arch)
+	if on == nil || value(p.Time) <= 0 || p.Host {
 		return
 	}
 	if p.DRAMBytes > 0 {
-		p.DRAMPercent = ptr(100 * float64(p.DRAMBytes) / *p.Time / chip.DRAM)
+		p.DRAMPercent = ptr(100 * float64(p.DRAMBytes) / *p.Time / on.DRAM)
 	}
-	if peak := chip.perCore(p.Fidelity) * float64(cores); p.FLOPs > 0 && peak > 0 {
+	if peak := on.perCore(p.Fidelity) * float64(cores); p.FLOPs > 0 && peak > 0 {
 		p.FLOPsPercent = ptr(100 * float64(p.FLOPs) / *p.Time / (peak * 1e3))
 	}
 	dram, flop := value(p.DRAMPercent) >= boundPercent, value(p.FLOPsPercent) >= boundPercent

@@ -62,11 +62,13 @@ their results, the slowest zones, and every trouble in the log with its line.
 An ops table (ops_perf_results*.csv) or C++ report is recognised: what every
 operator takes, the gap before it, its share of the peaks of DRAM and matrix
 engines, what bounds it, advice, and totals by op code and signpost. --ops joins
-a table with the launches of a log.
+a table with the launches of a log. Of a NoC trace (noc_trace_dev*.json) it
+prints transfers, barriers, and what every link carried.
 With --compare, two logs are compared zone by zone, with significance.`,
 		Example: `  perfsim profile generated/profiler/.logs/profile_log_device.csv
   perfsim profile --by zone,core --top 0 --stats cores.csv log.csv.gz
   perfsim profile ops_perf_results.csv
+  perfsim profile noc_trace_dev0_Matmul_ID1024.json
   perfsim profile --ops ops_perf_results.csv profile_log_device.csv
   perfsim profile --map --svg busy.svg --trace log.trace.json log.csv
   perfsim profile --report cpp_device_perf_report.csv log.csv
@@ -265,6 +267,20 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 			if !f.asJSON {
 				p.close()
 				if err := rep.print(out, f.top); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if path != "-" && isNoCTrace(path) {
+			rep, err := nocReport(path, f.chip)
+			if err != nil {
+				return err
+			}
+			profiles = append(profiles, rep)
+			if !f.asJSON {
+				p.close()
+				if err := printNoC(out, rep, f.top); err != nil {
 					return err
 				}
 			}
