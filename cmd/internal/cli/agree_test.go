@@ -104,16 +104,9 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 
 	page := filepath.Join(dir, "page.html")
 	perfsim(t, "view", "-o", page, "--loops", loops, input)
-	var data struct {
-		Meta struct {
-			Sections []struct {
-				Name string
-				Span uint64
-			}
-		}
-	}
+	var data pageOf
 	pageData(t, page, &data)
-	if s := data.Meta.Sections; len(s) != 2 || !want.hasBlock(s[0].Span, s[1].Span) {
+	if s := data.Pages[0].Meta.Sections; len(s) != 2 || !want.hasBlock(s[0].Span, s[1].Span) {
 		t.Errorf("%s, %s: the page has %+v, run the blocks %+v", input, loops, s, want.Blocks)
 	}
 }
@@ -179,6 +172,36 @@ func readCSV(t testing.TB, path string) (rows []map[string]string) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// pageOf is what tests read of the data of a page.
+type pageOf struct {
+	Program struct {
+		Facts   []struct{ Name, Value string }
+		Blocks  []struct{ Runs, NS, Total uint64 }
+		Sampled string
+	}
+	Pages []struct {
+		Meta struct {
+			Facts    []struct{ Name, Value string }
+			Sections []struct {
+				Name string
+				Span uint64
+				Rows []struct {
+					Name         string
+					Busy, Parent uint64
+					Loops        [][]uint64
+				}
+			}
+			Work []struct{ Kind, Events, Time uint64 }
+		}
+		Groups []struct {
+			Name   string
+			Parent int
+			Busy   []uint64
+		}
+		Sections []struct{ Rows []struct{ S, D []uint64 } }
+	}
 }
 
 // pageData decodes the data of a page that view wrote.

@@ -1,17 +1,19 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"slices"
+	"sort"
 	"strings"
+	"sync"
 
 	"github.com/dustin/go-humanize"
 
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/systems"
+	"perfsim/systems/summary"
 	"perfsim/systems/tracklayout"
 )
 
@@ -22,40 +24,91 @@ const (
 	sectionMeasured
 )
 
-// attribute finds what held every event of run A, the critical path and the
-// slack.
-func (v *viewer) attribute(ctx context.Context, r *systems.Result) error {
-	var err error
-	if v.attr, err = r.Why(ctx, components.RunA); err != nil {
-		return err
-	}
-	if v.slack, err = r.Slack(ctx); err != nil {
-		return err
-	}
-	paths, err := r.Paths(ctx)
-	if err != nil {
-		return err
-	}
-	v.crit = make([]bool, v.end-v.first)
-	for _, p := range paths {
-		for _, i := range p.Steps {
-			if uint32(i) >= v.first && uint32(i) < v.end {
-				v.crit[uint32(i)-v.first] = true
-			}
+// viewer turns one block of a simulated world into what the page shows. Event
+// ids are rows counted from the first of the block.
+type viewer struct {
+	p     *viewProgram
+	w     *components.World
+	m     *components.Module
+	block int
+	first uint32
+	end   uint32
+	lanes []uint16 // lane of each row of the page that is no part of another
+	rowOf []int    // row of the page by lane, -1 for none
+	runs  []int    // what the sections of the page are
+
+	succs        func() *successors
+	laneBusy     func() []uint64
+	measuredFrom uint64 // first measured start of the block, ns
+	loops        []blockLoop
+	loopsLeft    int // loops that are not drawn
+	data         *web.Dataset
+}
+
+func newViewer(p *viewProgram, block int) *viewer {
+	m := p.w.Module
+	v := &viewer{p: p, w: p.w, m: m, block: block, first: m.Blocks.First.At(block), end: m.Blocks.End.At(block)}
+	used := make([]bool, m.Lanes.Len())
+	lane, flags := m.Instr.Lane.Slice(), m.Instr.Flags.Slice()
+	for i := v.first; i < v.end; i++ {
+		if flags[i]&components.FlagLoop == 0 {
+			used[lane[i]] = true
 		}
 	}
-	return nil
+	v.rowOf = make([]int, len(used))
+	for l := range used {
+		v.rowOf[l] = -1
+		if used[l] {
+			v.rowOf[l] = len(v.lanes)
+			v.lanes = append(v.lanes, uint16(l))
+		}
+	}
+	v.succs = sync.OnceValue(func() *successors { return newSuccessors(m, v.first, v.end) })
+	v.laneBusy = sync.OnceValue(v.busyOfLanes)
+	v.findLoops()
+	return v
+}
+
+func (v *viewer) loop(i uint32) bool { return v.m.Instr.Flags.At(int(i))&components.FlagLoop != 0 }
+
+// runsOf returns how often the block runs, at least 1.
+func (v *viewer) runsOf() uint64 {
+	return max(v.m.Functions.Runs.At(int(v.m.Blocks.Function.At(v.block))), 1)
+}
+
+// busyOfLanes returns the busy time of every lane in one run of the block.
+func (v *viewer) busyOfLanes() []uint64 {
+	if len(v.p.blocks) == 1 {
+		busy := v.p.res.Summary().Busy(v.m.Lanes.Len())
+		for l := range busy {
+			busy[l] /= v.runsOf()
+		}
+		return busy
+	}
+	busy := make([]uint64, v.m.Lanes.Len())
+	rows := v.p.rowBusy()
+	for i := v.first; i < v.end; i++ {
+		l := v.m.Instr.Lane.At(int(i))
+		busy[l] = ecs.AddSat(busy[l], rows[i])
+	}
+	for l := range busy {
+		busy[l] /= v.runsOf()
+	}
+	return busy
 }
 
 func (v *viewer) dataset() *web.Dataset {
 	m := v.m
-	latency := v.w.Blocks[v.block]
-	d := &web.Dataset{Title: m.Name, Detail: v.detail, Search: v.search, Blocks: blockFacts(v.w), Facts: []web.Fact{
-		{Name: "block", Value: m.FunctionName(int(m.Blocks.Function.At(v.block))) + "/" + m.BlockName(v.block)},
-		{Name: "machine", Value: v.machine()},
-		{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
-		{Name: "latency", Value: nanos(latency.Extent(0))},
-	}}
+	r := v.w.Blocks[v.block]
+	d := &web.Dataset{Detail: v.detail, Search: v.search, Attribute: v.attribute, Groups: v.groups, Classes: viewClasses[:], Counters: v.counters,
+		Facts: []web.Fact{
+			{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
+			{Name: "latency", Value: nanos(r.Extent(components.RunA))},
+		}}
+	v.data = d
+	if n := v.runsOf(); n > 1 {
+		d.Facts = append(d.Facts, web.Fact{Name: "runs", Value: humanize.Comma(int64(min(n, math.MaxInt64)))})
+	}
 	for op := range m.NumOpcodes() {
 		name := m.OpcodeName(components.Opcode(op))
 		d.Kinds = append(d.Kinds, name)
@@ -64,86 +117,165 @@ func (v *viewer) dataset() *web.Dataset {
 	for c := range components.NumEventCauses {
 		d.Causes = append(d.Causes, c.String())
 	}
+	if len(v.loops) > 0 {
+		d.Work = v.work()
+	}
+	if v.loopsLeft > 0 {
+		d.Facts = append(d.Facts, web.Fact{Name: "loops drawn", Value: fmt.Sprintf("the %s longest, not %s shorter ones", humanize.Comma(mostLoops), humanize.Comma(int64(v.loopsLeft)))})
+	}
+	for _, l := range v.loops {
+		d.Loops = append(d.Loops, l.info)
+	}
 	name := "predicted"
 	if v.w.Replayed() {
-		name = "replayed"
+		name = tracklayout.ReplayedRun
 	}
-	d.Sections = append(d.Sections, web.Section{Name: name, Span: latency.Extent(0), Rows: v.placed(components.RunA)})
-	v.runs = append(v.runs[:0], sectionA)
+	d.Sections = append(d.Sections, web.Section{Name: name, Span: r.Extent(components.RunA), Rows: v.emptyRows(v.laneBusy()),
+		Fill: func() []web.Row { return v.placed(components.RunA) }})
+	v.runs = append(v.runs, sectionA)
 	if v.w.NoRunB == "" {
-		d.Facts = append(d.Facts, web.Fact{Name: "without anti-dependencies", Value: nanos(latency.Extent(1))})
-		d.Sections = append(d.Sections, web.Section{Name: "without anti-dependencies", Span: latency.Extent(1), Rows: v.placed(components.RunB),
-			Folded: m.HasMeasurement()}) // prediction and measurement are what to compare
+		d.Facts = append(d.Facts, web.Fact{Name: "without anti-dependencies", Value: nanos(r.Extent(components.RunB))})
+		d.Sections = append(d.Sections, web.Section{Name: "without anti-dependencies", Span: r.Extent(components.RunB), Rows: v.emptyRows(nil), Folded: true,
+			Fill: func() []web.Row { return v.placed(components.RunB) }})
 		v.runs = append(v.runs, sectionB)
 	}
 	if m.HasMeasurement() && !v.w.Replayed() { // a replay is its measurement
-		rows, span := v.measured()
-		d.Facts = append(d.Facts, web.Fact{Name: tracklayout.MeasuredName(m), Value: nanos(span)})
-		d.Sections = append(d.Sections, web.Section{Name: tracklayout.MeasuredName(m), Span: span, Rows: rows})
+		lo, hi := ^uint64(0), uint64(0)
+		start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
+		for i := v.first; i < v.end; i++ {
+			lo, hi = min(lo, start[i]), max(hi, start[i]+uint64(dur[i]))
+		}
+		v.measuredFrom = lo
+		d.Facts = append(d.Facts, web.Fact{Name: tracklayout.MeasuredName(m), Value: nanos(hi - lo)})
+		var busy []uint64
+		if len(v.p.blocks) == 1 {
+			busy = summary.MeasuredBusy(m)
+		}
+		d.Sections = append(d.Sections, web.Section{Name: tracklayout.MeasuredName(m), Span: hi - lo, Rows: v.emptyRows(busy), Fill: v.measured})
 		v.runs = append(v.runs, sectionMeasured)
 	}
 	return d
 }
 
-// machine says what was simulated.
-func (v *viewer) machine() string {
-	if v.w.Replayed() {
-		return "none: replayed"
+// work returns the executions and the busy time of one run of the block by
+// opcode.
+func (v *viewer) work() []web.Work {
+	out := make([]web.Work, v.m.NumOpcodes())
+	for k := range out {
+		out[k].Kind = k
 	}
-	return v.w.Machine.Name + ", " + v.w.Config.Model.String()
+	busy, runs := v.p.rowBusy(), v.runsOf()
+	for i := v.first; i < v.end; i++ {
+		if !v.loop(i) {
+			w := &out[v.m.Instr.Opcode.At(int(i))]
+			w.Events += int(min(v.p.times.At(components.InstrID(i))/runs, math.MaxInt32))
+			w.Time += busy[i] / runs
+		}
+	}
+	return out
+}
+
+// attribute finds what held every event of run A and the critical path.
+func (v *viewer) attribute() (set func(), err error) {
+	why, err := v.p.why()
+	if err != nil {
+		return nil, err
+	}
+	rows := v.data.Sections[sectionA].Rows
+	cause, critical := make([][]uint8, len(rows)), make([][]bool, len(rows))
+	for r := range rows {
+		n := len(rows[r].ID)
+		cause[r], critical[r] = make([]uint8, n), make([]bool, n)
+		for k, id := range rows[r].ID {
+			i := v.first + id
+			cause[r][k] = uint8(why.attr.Cause.At(int(i))) + 1
+			critical[r][k] = why.critical.Has(i)
+		}
+	}
+	return func() {
+		for r := range cause {
+			v.data.Sections[sectionA].Rows[r].Cause, v.data.Sections[sectionA].Rows[r].Critical = cause[r], critical[r]
+		}
+	}, nil
 }
 
 // placed returns the rows of a run. An event is drawn as long as it keeps its
-// lane.
+// lane; the parts of a row have whole events.
 func (v *viewer) placed(r components.Run) []web.Row {
-	rows := v.emptyRows()
+	var busy []uint64
+	if r == components.RunA {
+		busy = v.laneBusy()
+	}
+	rows := v.sized(busy)
+	lane, flags := v.m.Instr.Lane.Slice(), v.m.Instr.Flags.Slice()
+	var transfers []components.Transfer
+	if r == components.RunA {
+		transfers = v.w.Transfers
+	}
 	for i := v.first; i < v.end; i++ {
-		if v.loop(i) {
+		if flags[i]&components.FlagLoop != 0 {
 			continue
 		}
 		start, end := v.w.Events.Span(v.m, components.InstrID(i), r)
-		v.addEvent(rows, i, start, end, r == components.RunA)
+		v.addEvent(&rows[v.rowOf[lane[i]]], i, start, end)
 	}
+	whole := v.whole(rows, transfers)
 	v.order(rows)
-	return rows
+	v.addLoops(rows, r)
+	return append(rows, v.parts(rows, whole)...)
 }
 
-// measured returns the rows of the measurement and its span.
-func (v *viewer) measured() ([]web.Row, uint64) {
-	rows := v.emptyRows()
-	start, dur := v.m.Instr.MeasuredStart.Slice(), v.m.Instr.MeasuredDur.Slice()
-	lo, hi := ^uint64(0), uint64(0)
-	for i := v.first; i < v.end; i++ {
-		lo, hi = min(lo, start[i]), max(hi, start[i]+uint64(dur[i]))
+// measured returns the rows of the measurement.
+func (v *viewer) measured() []web.Row {
+	var busy []uint64
+	if len(v.p.blocks) == 1 {
+		busy = summary.MeasuredBusy(v.m)
 	}
-	v.measuredFrom = lo
+	rows := v.sized(busy)
+	start, dur := v.m.Instr.MeasuredStart.Slice(), v.m.Instr.MeasuredDur.Slice()
 	for i := v.first; i < v.end; i++ {
 		if !v.loop(i) {
-			v.addEvent(rows, i, start[i]-lo, start[i]-lo+uint64(dur[i]), false)
+			at := start[i] - v.measuredFrom
+			v.addEvent(&rows[v.rowOf[v.m.Instr.Lane.At(int(i))]], i, at, at+uint64(dur[i]))
 		}
 	}
+	whole := v.whole(rows, nil)
 	v.order(rows)
-	return rows, hi - lo
+	return append(rows, v.parts(rows, whole)...)
 }
 
-func (v *viewer) emptyRows() []web.Row {
+// emptyRows returns the rows of the lanes; busy is by lane, nil where it is not
+// known.
+func (v *viewer) emptyRows(busy []uint64) []web.Row {
 	rows := make([]web.Row, len(v.lanes))
 	for r, l := range v.lanes {
 		rows[r].Name = v.m.LaneName(l)
+		if busy != nil {
+			rows[r].Busy = busy[l]
+		}
 	}
 	return rows
 }
 
-func (v *viewer) addEvent(rows []web.Row, i uint32, start, end uint64, attributed bool) {
-	row := &rows[v.rowOf[v.m.Instr.Lane.At(int(i))]]
+// sized returns emptyRows with room for their events.
+func (v *viewer) sized(busy []uint64) []web.Row {
+	rows := v.emptyRows(busy)
+	count := make([]int, len(v.rowOf))
+	for _, l := range v.m.Instr.Lane.Slice()[v.first:v.end] {
+		count[l]++
+	}
+	for r, l := range v.lanes {
+		n := count[l]
+		rows[r].Start, rows[r].End, rows[r].ID, rows[r].Kind = make([]uint64, 0, n), make([]uint64, 0, n), make([]uint32, 0, n), make([]uint16, 0, n)
+	}
+	return rows
+}
+
+func (v *viewer) addEvent(row *web.Row, i uint32, start, end uint64) {
 	row.Start = append(row.Start, start)
 	row.End = append(row.End, end)
 	row.ID = append(row.ID, i-v.first)
 	row.Kind = append(row.Kind, uint16(v.m.Instr.Opcode.At(int(i))))
-	if attributed {
-		row.Cause = append(row.Cause, uint8(v.attr.Cause.At(int(i)))+1)
-		row.Critical = append(row.Critical, v.crit[i-v.first])
-	}
 }
 
 // order sorts the events of rows that do not ascend yet and cuts each at the
@@ -165,29 +297,14 @@ func sortRow(r *web.Row) {
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortStableFunc(at, func(a, b int) int {
-		switch {
-		case r.Start[a] < r.Start[b]:
-			return -1
-		case r.Start[a] > r.Start[b]:
-			return 1
-		}
-		return 0
-	})
+	sort.SliceStable(at, func(a, b int) bool { return r.Start[at[a]] < r.Start[at[b]] })
 	old := *r
 	r.Start, r.End, r.ID, r.Kind = nil, nil, nil, nil
-	if old.Cause != nil {
-		r.Cause, r.Critical = nil, nil
-	}
 	for _, i := range at {
 		r.Start = append(r.Start, old.Start[i])
 		r.End = append(r.End, old.End[i])
 		r.ID = append(r.ID, old.ID[i])
 		r.Kind = append(r.Kind, old.Kind[i])
-		if old.Cause != nil {
-			r.Cause = append(r.Cause, old.Cause[i])
-			r.Critical = append(r.Critical, old.Critical[i])
-		}
 	}
 }
 
@@ -217,7 +334,11 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 	}
 	fact("opcode", v.m.OpcodeName(in.Opcode.At(int(i))))
 	fact("function", v.m.Symbols.String(in.Func.Get(int(i))))
-	fact("HLO", v.m.Symbols.String(in.HLO.Get(int(i))))
+	fact("scope", v.m.Symbols.String(in.Scope.Get(int(i))))
+	fact("operator", v.m.Symbols.String(in.HLO.Get(int(i))))
+	if n := v.p.times.At(components.InstrID(i)) / v.runsOf(); n > 1 {
+		fact("executions", humanize.Comma(int64(n))+" in one run of the block")
+	}
 	if n := in.Elems.At(int(i)); n > 0 {
 		fact("geometry", fmt.Sprintf("%s elements × %d partitions, %s", humanize.Comma(int64(n)), in.Parts.At(int(i)), in.DType.At(int(i))))
 	}
@@ -225,10 +346,14 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 		fact("moves", humanize.IBytes(n))
 	}
 	fact("issue interval, latency", nanos(uint64(in.Issue.At(int(i))))+", "+nanos(v.w.Events.Duration(v.m, components.InstrID(i), components.RunA)))
-	if section == sectionA {
-		fact("held by", v.attr.Cause.At(int(i)).Text())
-		fact("slack", nanos(v.slack[i]))
-		if v.crit[id] {
+	why := v.p.known.Load() // nil until it was worked out
+	if section != sectionA {
+		why = nil
+	}
+	if why != nil {
+		fact("held by", why.attr.Cause.At(int(i)).Text())
+		fact("slack", nanos(why.slack[i]))
+		if why.critical.Has(i) {
 			fact("critical path", "yes")
 		}
 	}
@@ -239,15 +364,17 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 		}
 	}
 	fact("operands", v.m.Symbols.String(in.Text.Get(int(i))))
-	binding := v.attr.Pred.At(int(i))
+	binds := func(pred, succ uint32) bool {
+		return why != nil && why.attr.Pred.At(int(succ)) == components.InstrID(pred)
+	}
 	for _, w := range v.m.Edges.Preds.Row(int(i)) {
 		p := w & ecs.TargetMask
-		d.Preds = append(d.Preds, v.link(section, p, w, start, true, section == sectionA && components.InstrID(p) == binding))
+		d.Preds = append(d.Preds, v.link(section, p, w, start, true, binds(p, i)))
 	}
-	for _, s := range v.succs.of(i) {
+	for _, s := range v.succs().of(i) {
 		for _, w := range v.m.Edges.Preds.Row(int(s)) {
 			if w&ecs.TargetMask == i {
-				d.Succs = append(d.Succs, v.link(section, s, w, end, false, section == sectionA && v.attr.Pred.At(int(s)) == components.InstrID(i)))
+				d.Succs = append(d.Succs, v.link(section, s, w, end, false, binds(i, s)))
 			}
 		}
 	}
@@ -266,8 +393,10 @@ func (v *viewer) link(section int, other, word uint32, at uint64, pred, binds bo
 		Kind: components.KindOfClass(uint8(word >> ecs.ClassShift)).String(), Gap: gap, Binds: binds}
 }
 
-// search finds events by name, opcode, HLO name or source line.
+// search finds events by name, opcode, operator, scope or source line; with
+// scopePrefix those of one scope and the scopes below it.
 func (v *viewer) search(text string, limit int) []web.Hit {
+	path, inScope := strings.CutPrefix(text, scopePrefix)
 	text = strings.ToLower(text)
 	in := &v.m.Instr
 	opcode := make([]bool, v.m.NumOpcodes())
@@ -281,42 +410,39 @@ func (v *viewer) search(text string, limit int) []web.Hit {
 			continue
 		}
 		name = v.m.AppendInstrName(name[:0], components.InstrID(i))
-		if opcode[in.Opcode.At(int(i))] || web.Contains(string(name), text) ||
-			web.Contains(v.m.Symbols.String(in.HLO.Get(int(i))), text) || web.Contains(v.m.Symbols.String(in.Source.Get(int(i))), text) {
-			start, end := v.span(sectionA, i)
-			hits = append(hits, web.Hit{Section: sectionA, Row: v.rowOf[in.Lane.At(int(i))], ID: i - v.first, Name: string(name), Start: start, End: end})
+		if inScope {
+			if s := v.placeOf(i); s != path && !strings.HasPrefix(s, path+"/") {
+				continue
+			}
+		} else if !(opcode[in.Opcode.At(int(i))] || web.Contains(string(name), text) ||
+			web.Contains(v.m.Symbols.String(in.HLO.Get(int(i))), text) || web.Contains(v.m.Symbols.String(in.Source.Get(int(i))), text) ||
+			web.Contains(v.m.Symbols.String(in.Scope.Get(int(i))), text)) {
+			continue
 		}
+		start, end := v.span(sectionA, i)
+		hits = append(hits, web.Hit{Section: sectionA, Row: v.rowOf[in.Lane.At(int(i))], ID: i - v.first, Name: string(name), Start: start, End: end})
 	}
 	return hits
 }
 
-// static gathers what the page as one file needs.
-func (v *viewer) static() web.Static {
-	s := web.Static{Names: []string{""}, Sources: []string{""}}
+// static gathers what the page as one file needs of the events with these ids.
+func (v *viewer) static(ids []uint32) web.Static {
+	s := web.Static{Names: []string{""}, Sources: []string{""}, Scopes: []string{""}}
 	for c := range components.NumClasses {
 		s.EdgeKinds = append(s.EdgeKinds, components.KindOfClass(c).String())
 	}
-	// Texts are numbered in the order in which they are met.
-	index := func(list *[]string, seen []uint32, sym ecs.Symbol) uint32 {
-		if sym == 0 || int(sym) >= len(seen) {
-			return 0
-		}
-		if seen[sym] == 0 {
-			seen[sym] = uint32(len(*list))
-			*list = append(*list, v.m.Symbols.String(sym))
-		}
-		return seen[sym]
-	}
-	names, sources := make([]uint32, v.m.Symbols.Len()), make([]uint32, v.m.Symbols.Len())
+	names, sources, scopes := v.texts(&s.Names), v.texts(&s.Sources), v.texts(&s.Scopes)
 	in := &v.m.Instr
-	for i := v.first; i < v.end; i++ {
-		name := index(&s.Names, names, in.Name.Get(int(i)))
+	for _, id := range ids {
+		i := v.first + id
+		name := names(in.Name.Get(int(i)))
 		if name == 0 && v.first > 0 { // the page calls it by its place in the block
 			name = uint32(len(s.Names))
 			s.Names = append(s.Names, v.m.InstrName(components.InstrID(i)))
 		}
 		s.Name = append(s.Name, name)
-		s.Source = append(s.Source, index(&s.Sources, sources, in.Source.Get(int(i))))
+		s.Source = append(s.Source, sources(in.Source.Get(int(i))))
+		s.Scope = append(s.Scope, scopes(v.m.ScopeOf(components.InstrID(i))))
 		row := v.m.Edges.Preds.Row(int(i))
 		s.Off = append(s.Off, uint32(len(row)))
 		for _, w := range row {
@@ -327,34 +453,18 @@ func (v *viewer) static() web.Static {
 	return s
 }
 
-// successors is the edge relation of one block the other way round.
-type successors struct {
-	first uint32
-	off   []uint32
-	to    []uint32
-}
-
-func newSuccessors(m *components.Module, first, end uint32) *successors {
-	s := &successors{first: first, off: make([]uint32, end-first+1)}
-	for i := first; i < end; i++ {
-		for _, w := range m.Edges.Preds.Row(int(i)) {
-			s.off[w&ecs.TargetMask-first+1]++
+// texts returns a function that numbers symbols in the order in which they are
+// met and appends their texts to list; 0 is no text.
+func (v *viewer) texts(list *[]string) func(ecs.Symbol) uint32 {
+	seen := make([]uint32, v.m.Symbols.Len())
+	return func(sym ecs.Symbol) uint32 {
+		if sym == 0 || int(sym) >= len(seen) {
+			return 0
 		}
-	}
-	for i := range end - first {
-		s.off[i+1] += s.off[i]
-	}
-	s.to = make([]uint32, s.off[end-first])
-	next := slices.Clone(s.off)
-	for i := first; i < end; i++ {
-		for _, w := range m.Edges.Preds.Row(int(i)) {
-			p := w&ecs.TargetMask - first
-			s.to[next[p]] = i
-			next[p]++
+		if seen[sym] == 0 {
+			seen[sym] = uint32(len(*list))
+			*list = append(*list, v.m.Symbols.String(sym))
 		}
+		return seen[sym]
 	}
-	return s
 }
-
-// of returns the instructions that depend on i.
-func (s *successors) of(i uint32) []uint32 { return s.to[s.off[i-s.first]:s.off[i-s.first+1]] }

@@ -28,25 +28,19 @@ func TestViewSections(t *testing.T) {
 			t.Fatal(err)
 		}
 		perfsim(t, "view", "-o", out, in)
-		var got struct {
-			Meta struct {
-				Sections []struct{ Name string }
-				Facts    []struct{ Name string }
-			}
-			Sections []struct{ Rows []struct{ S []uint64 } }
-		}
+		var got pageOf
 		pageData(t, out, &got)
 		var names, facts []string
-		for _, s := range got.Meta.Sections {
+		for _, s := range got.Pages[0].Meta.Sections {
 			names = append(names, s.Name)
 		}
-		for _, f := range got.Meta.Facts {
+		for _, f := range got.Program.Facts {
 			facts = append(facts, f.Name)
 		}
 		if !slices.Equal(names, c.want) || slices.Contains(facts, "without anti-dependencies") != (len(c.want) == 3) {
 			t.Errorf("semaphore %q: sections %q, facts %q", c.semaphore, names, facts)
 		}
-		last := got.Sections[len(got.Sections)-1].Rows
+		last := got.Pages[0].Sections[len(got.Pages[0].Sections)-1].Rows
 		if len(last) != 1 || !slices.Equal(last[0].S, []uint64{0, 400}) {
 			t.Errorf("measured rows %v", last)
 		}

@@ -22,7 +22,7 @@ import (
 // demo is a dataset of two rows: event 2k on the first, 2k+1 on the second,
 // each of 80 ns every 100 ns, and event i depends on event i-1.
 func demo(events int) *Dataset {
-	d := &Dataset{Title: "demo", Kinds: []string{"MATMUL", "COPY"}, Causes: []string{"start", "flow"},
+	d := &Dataset{Kinds: []string{"MATMUL", "COPY"}, Causes: []string{"start", "flow"},
 		Facts: []Fact{{"machine", "test"}}}
 	s := Section{Name: "run A", Rows: []Row{{Name: "PE"}, {Name: "DVE"}}}
 	for i := range events {
@@ -64,6 +64,12 @@ func demo(events int) *Dataset {
 		return hits
 	}
 	return d
+}
+
+// program is a program of one block.
+func program(d *Dataset) *Program {
+	return &Program{Title: "demo", Facts: d.Facts, Blocks: []Block{{Name: "f/b", Runs: 1, NS: 1000, Total: 1000, Events: d.events()}},
+		Open: func(int) (*Dataset, error) { return d, nil }}
 }
 
 // browser starts headless Chromium, or skips where there is none, and watches
@@ -182,26 +188,30 @@ func twice(events int) *Dataset {
 	return d
 }
 
+// static describes the events of demo: each depends on the one before it.
+func static(_ int, ids []uint32) (Static, error) {
+	s := Static{Names: []string{""}, Sources: []string{"", "kernel.py:7"}, Scopes: []string{""}, EdgeKinds: []string{"Flow"}}
+	for _, id := range ids {
+		s.Name, s.Source, s.Scope = append(s.Name, 0), append(s.Source, 1), append(s.Scope, 0)
+		s.Off = append(s.Off, min(id, 1))
+		if id > 0 {
+			s.Back, s.Kind = append(s.Back, 1), append(s.Kind, 0)
+		}
+	}
+	return s, nil
+}
+
 // A person opens the page, zooms with the keyboard, searches, selects and
 // follows a dependency. Run on the served page and on the page as one file.
 func TestBrowser(t *testing.T) {
-	srv := httptest.NewServer(handler(twice(1000)))
+	srv := httptest.NewServer(handler(program(twice(1000))))
 	t.Cleanup(srv.Close)
 	file := filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Static{Names: []string{""}, Name: make([]uint32, 1000), Sources: []string{"", "kernel.py:7"}, Source: make([]uint32, 1000), EdgeKinds: []string{"Flow"}}
-	for i := range 1000 {
-		s.Off = append(s.Off, uint32(min(i, 1)))
-		s.Source[i] = 1
-		if i > 0 {
-			s.Back = append(s.Back, 1)
-			s.Kind = append(s.Kind, 0)
-		}
-	}
-	if err := Report(f, twice(1000), s); err != nil {
+	if err := Report(f, program(twice(1000)), ReportOptions{Static: static}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -280,7 +290,7 @@ func TestBrowserMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million events take a few seconds")
 	}
-	srv := httptest.NewServer(handler(demo(1_000_000)))
+	srv := httptest.NewServer(handler(program(demo(1_000_000))))
 	t.Cleanup(srv.Close)
 	ctx, bad := browser(t)
 	var frames, opened float64

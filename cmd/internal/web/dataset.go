@@ -1,24 +1,53 @@
-// Package web serves a timeline as a local page, and writes the same page as
-// one file to mail around. It knows timelines of rows with events, not
-// modules: package cli fills one from a simulation or a device log.
+// Package web serves the timelines of a program as a local page, and writes the
+// same page as one file to mail around. It knows blocks of lanes with events,
+// not modules: package cli fills them from a simulation.
 package web
 
-import "sort"
+// Program is what a page shows: the blocks of a module, one at a time.
+type Program struct {
+	Title  string
+	Facts  []Fact  // of the whole program, as `run` prints them
+	Blocks []Block // most time first
+	First  int     // the block that is shown at first
+	// Open makes the timelines of a block. It is called once a block.
+	Open func(block int) (*Dataset, error)
+}
 
-// Dataset is what a page shows.
+// Block is a block of a program.
+type Block struct {
+	Name   string `json:"name"`
+	Runs   uint64 `json:"runs"`
+	NS     uint64 `json:"ns"`    // of one run
+	Total  uint64 `json:"total"` // ns of all runs
+	Events int    `json:"events"`
+}
+
+// Dataset is one block.
 type Dataset struct {
-	Title    string
-	Facts    []Fact // shown in the head: name and value
-	Blocks   []Fact // all blocks of the input with their times, of which one is shown; may be nil
+	Facts    []Fact // of the block: name and value
 	Sections []Section
-	// Kinds are the names of the event kinds (opcodes, zones); an event's
-	// colour follows from its kind.
+	// Kinds are the names of the event kinds (opcodes); an event's colour
+	// follows from its kind.
 	Kinds []string
 	// Quiet marks, by kind, what is drawn pale: waiting and bookkeeping rather
 	// than work. Optional.
 	Quiet []bool
 	// Causes are the names of why a row was idle before an event.
 	Causes []string
+	Loops  []LoopInfo
+	// Work is the executions and the busy time of the first section by kind, with
+	// all iterations of loops; nil where the events as drawn are all there is.
+	Work []Work
+	// Groups are the scopes of the block as a tree, parents before children;
+	// Classes names what their times are of. Computed when asked for.
+	Groups  func() []Group
+	Classes []string
+	// Counters are values over time below the lanes, or the reason why there are
+	// none. Computed when asked for.
+	Counters func() ([]Counter, string)
+	// Attribute works out what held every event and the critical path; the
+	// function that it returns sets Cause and Critical of the rows. Optional.
+	Attribute func() (set func(), err error)
 	// Detail describes one event; Search finds events whose name holds the
 	// text, at most limit of them. Both are called by several goroutines.
 	Detail func(section int, id uint32) (Detail, bool)
@@ -38,22 +67,81 @@ type Section struct {
 	Rows []Row
 	// Folded sections are not shown until asked for.
 	Folded bool
+	// Fill makes the rows with their events; those of Rows have none then. Rows
+	// that are parts of others follow the others. It is nil where Rows are whole.
+	Fill func() []Row
 }
 
 // Row is one lane: events that ascend and do not overlap.
 type Row struct {
-	Name  string
-	Start []uint64 // ns
-	End   []uint64
-	ID    []uint32
-	Kind  []uint16
+	Name string
+	// Busy is the busy time of the lane in one run of the block, in ns, as the
+	// commands print it.
+	Busy uint64
+	// Parent is the row that this one is a part of, plus one; 0 for none. Parts
+	// are hidden until the row is unfolded.
+	Parent int
+	Start  []uint64 // ns
+	End    []uint64
+	ID     []uint32
+	Kind   []uint16
 	// Cause is why the row was idle before the event, plus one; 0 for not
 	// known. Optional.
 	Cause []uint8
 	// Critical marks the events on the critical path. Optional.
 	Critical []bool
+	// Share is the part of a box of several events that is busy, 0 to 255; nil
+	// where every event is one.
+	Share []uint8
+	// Loops are the loops that the lane has a part in, outer before inner.
+	Loops []Loop
 
-	busy []uint64 // busy[i] is the busy time of the events before i
+	busy []uint64 // by blockOf events: the busy time of the events before
+}
+
+// Loop is the part of one lane in a loop that repeats. The events of the row
+// show its last iteration.
+type Loop struct {
+	Loop  int    // index in Dataset.Loops
+	Start uint64 // of the first iteration, ns
+	Last  uint64 // of the last iteration
+	End   uint64
+	Busy  uint64 // of all iterations, ns
+	Kind  uint16 // what the lane does most in it
+	Depth int    // loops around it
+}
+
+// Work is the events of a kind.
+type Work struct {
+	Kind   int    `json:"kind"`
+	Events int    `json:"events"`
+	Time   uint64 `json:"time"` // ns
+}
+
+// LoopInfo is a loop.
+type LoopInfo struct {
+	Name  string `json:"name"`
+	Trips uint64 `json:"trips"`
+	Start uint64 `json:"start"` // of the last iteration, ns
+	End   uint64 `json:"end"`
+}
+
+// Group is a part of the program: a scope, an operator or a source line.
+type Group struct {
+	Name   string   `json:"name"`
+	Parent int      `json:"parent"` // index, -1 for none
+	Path   string   `json:"path"`   // what to search for to list its events
+	Events uint64   `json:"events"` // executions of its instructions
+	Busy   []uint64 `json:"busy"`   // ns by class
+}
+
+// Counter is a value over time: it holds until the next time.
+type Counter struct {
+	Name  string    `json:"name"`
+	Unit  string    `json:"unit"`
+	Most  float64   `json:"most"` // what the machine has, 0 where that is not known
+	Time  []uint64  `json:"time"`
+	Value []float64 `json:"value"`
 }
 
 // Link is a dependency of the event shown.
@@ -100,112 +188,15 @@ type Hit struct {
 	End     uint64 `json:"end"`
 }
 
-// prepare sums up what tiles need.
-func (d *Dataset) prepare() {
-	for s := range d.Sections {
-		for r := range d.Sections[s].Rows {
-			row := &d.Sections[s].Rows[r]
-			row.busy = make([]uint64, len(row.Start)+1)
-			for i := range row.Start {
-				row.busy[i+1] = row.busy[i] + row.End[i] - row.Start[i]
-			}
-		}
-	}
-}
-
 // events returns how many events the dataset has.
 func (d *Dataset) events() int {
 	n := 0
 	for _, s := range d.Sections {
 		for _, r := range s.Rows {
-			n += len(r.Start)
+			if r.Parent == 0 {
+				n += len(r.Start)
+			}
 		}
 	}
 	return n
-}
-
-// Box is what is drawn: one event, or several that are too small to tell
-// apart.
-type Box struct {
-	Start, End uint64
-	ID         uint32 // noID for several
-	Kind       uint16
-	Cause      uint8
-	Critical   bool
-	Share      uint8 // of the box that is busy, 255 for all
-}
-
-const noID = 1<<32 - 1
-
-// Boxes appends the boxes of a row between t0 and t1 where events shorter
-// than grain ns are drawn together. It looks at no more than a few events per
-// box, however many there are.
-func (r *Row) Boxes(dst []Box, t0, t1, grain uint64) []Box {
-	grain = max(grain, 1)
-	n := len(r.Start)
-	i := sort.Search(n, func(i int) bool { return r.End[i] > t0 })
-	if i > 0 && r.End[i-1] == t0 {
-		i-- // an event of no length at the edge
-	}
-	for i < n && r.Start[i] <= t1 {
-		if r.End[i]-r.Start[i] >= grain {
-			dst = append(dst, r.box(i))
-			i++
-			continue
-		}
-		// All that starts within one grain, up to the next event that is large
-		// enough to stand alone, is one box.
-		edge := r.Start[i] + grain
-		j := i + sort.Search(n-i, func(k int) bool { return r.Start[i+k] >= edge })
-		if r.End[j-1]-r.Start[j-1] >= grain {
-			j-- // the last one reaches far beyond: it stands alone
-		}
-		if j == i+1 {
-			dst = append(dst, r.box(i))
-			i++
-			continue
-		}
-		b := r.box(i)
-		b.End, b.ID = r.End[j-1], noID
-		if length := max(b.End-b.Start, 1); true {
-			b.Share = uint8(min(255, (r.busy[j]-r.busy[i])*255/length))
-		}
-		for k := i; k < j && r.Critical != nil && !b.Critical; k++ {
-			b.Critical = r.Critical[k]
-			if k-i > 64 {
-				break // enough looked at: a box of thousands is not told apart anyway
-			}
-		}
-		dst = append(dst, b)
-		i = j
-	}
-	return dst
-}
-
-func (r *Row) box(i int) Box {
-	b := Box{Start: r.Start[i], End: r.End[i], ID: r.ID[i], Kind: r.Kind[i], Share: 255}
-	if r.Cause != nil {
-		b.Cause = r.Cause[i]
-	}
-	if r.Critical != nil {
-		b.Critical = r.Critical[i]
-	}
-	return b
-}
-
-// Busy returns the busy time of a row between t0 and t1.
-func (r *Row) Busy(t0, t1 uint64) uint64 {
-	i := sort.Search(len(r.Start), func(i int) bool { return r.End[i] > t0 })
-	j := sort.Search(len(r.Start), func(i int) bool { return r.Start[i] >= t1 })
-	if j <= i {
-		return 0
-	}
-	sum := r.busy[j] - r.busy[i]
-	if r.Start[i] < t0 {
-		sum -= t0 - r.Start[i]
-	}
-	if r.End[j-1] > t1 {
-		sum -= r.End[j-1] - t1
-	}
-	return sum
 }

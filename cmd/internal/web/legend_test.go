@@ -13,7 +13,7 @@ func TestLegendHasWhatOccurs(t *testing.T) {
 		t.Errorf("occurring are %v", got)
 	}
 	if got := occurring(&Dataset{Causes: []string{"flow"}}); got == nil || len(got) != 0 {
-		t.Errorf("nothing occurs, told %v", got)
+		t.Errorf("nothing occurs, got %v", got)
 	}
 }
 
@@ -24,11 +24,11 @@ func TestWork(t *testing.T) {
 	d := &Dataset{Kinds: []string{"NONE", "WAIT", "MATMUL", "COPY"}, Quiet: []bool{false, true, false, false}, Sections: []Section{
 		{Rows: []Row{{Start: []uint64{0, 10, 100}, End: []uint64{10, 30, 190}, Kind: []uint16{2, 2, 1}}, {Start: []uint64{5}, End: []uint64{45}, Kind: []uint16{3}}}},
 		{Rows: []Row{{Start: []uint64{0}, End: []uint64{1000}, Kind: []uint16{0}}}}}}
-	want := []metaWork{{3, 1, 40}, {2, 2, 30}, {1, 1, 90}}
-	if got := work(d); !slices.Equal(got, want) {
+	want := []Work{{3, 1, 40}, {2, 2, 30}, {1, 1, 90}}
+	if got := work(d, count(d)); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := work(&Dataset{}); len(got) != 0 {
+	if got := work(&Dataset{}, nil); len(got) != 0 {
 		t.Errorf("%v of nothing", got)
 	}
 }

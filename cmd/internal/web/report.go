@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,40 +15,80 @@ import (
 )
 
 // Static is what the page as one file needs beyond the dataset, because
-// nobody answers its questions: names and dependencies by event id.
+// nobody answers its questions: names and dependencies of the events that it
+// holds, in the order of their ids.
 type Static struct {
-	Names   []string `json:"names"` // Names[0] is "": the implicit name I-<id>
-	Name    []uint32 `json:"name"`
-	Sources []string `json:"sources"` // Sources[0] is ""
-	Source  []uint32 `json:"source"`
+	Names   []string // Names[0] is "": the implicit name I-<id>
+	Name    []uint32
+	Sources []string // Sources[0] is ""
+	Source  []uint32
+	Scopes  []string // Scopes[0] is ""
+	Scope   []uint32
 	// Off holds how many dependencies each event has; Back and Kind, in the
 	// same order, how many ids before it each producer is and of what kind.
-	Off       []uint32 `json:"off"`
-	Back      []uint32 `json:"back"`
-	Kind      []uint32 `json:"kind"`
-	EdgeKinds []string `json:"edgeKinds"`
+	Off       []uint32
+	Back      []uint32
+	Kind      []uint32
+	EdgeKinds []string
 }
 
-// maxText bounds the data of the page as one file: the longest text that a
-// browser parses (2^29 - 24 characters in Chromium, the least of all).
-const maxText = 1<<29 - 24
+// ReportOptions say what the page as one file holds.
+type ReportOptions struct {
+	// Events bounds the events and merged boxes that it holds; 0 is
+	// defaultEvents.
+	Events int
+	// Static describes the events of a block whose ids ascend.
+	Static func(block int, ids []uint32) (Static, error)
+}
 
-// reportPolicy allows the page as one file its own script and styles, and
-// nothing from elsewhere.
-const reportPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-
-// gzipLevel is klauspost's level with a tenth of the time of the standard
-// library's best compression, for 8 % more bytes.
-const gzipLevel = 6
+// defaultEvents is about what a browser reads in two seconds, 15 MB.
+const defaultEvents = 1_000_000
 
 // Report writes the page as one file that needs no server and asks for
-// nothing.
-func Report(w io.Writer, d *Dataset, s Static) error {
+// nothing. It holds the first block, and the others as far as there is room.
+// Of a block with more events than there is room for, the short ones are drawn
+// together, which the page says.
+func Report(w io.Writer, p *Program, o ReportOptions) error {
 	before, after, err := aroundData()
 	if err != nil {
 		return err
 	}
-	d.prepare()
+	room := cmp.Or(o.Events, defaultEvents)
+	all := newPages(p)
+	m := metaProgram{Title: p.Title, Facts: p.Facts, Blocks: p.Blocks, First: p.First, Held: []int{}}
+	var held []*page
+	add := func(block int) error {
+		x, err := all.open(block)
+		if err != nil {
+			return err
+		}
+		x.fillAll()
+		if err := x.attribute(); err != nil {
+			return err
+		}
+		m.Held, held = append(m.Held, block), append(held, x)
+		return nil
+	}
+	if len(p.Blocks) > 0 {
+		if err := add(p.First); err != nil {
+			return err
+		}
+		first := held[0].d
+		n := first.events()
+		if n > room {
+			grain := sample(first, room)
+			m.Sampled = fmt.Sprintf("%d of %d events: those shorter than %d ns are drawn together", first.events(), n, grain)
+		}
+		room -= min(room, first.events())
+	}
+	for b := range p.Blocks {
+		if n := p.Blocks[b].Events * len(held[0].d.Sections); b != p.First && n <= room {
+			if err := add(b); err != nil {
+				return err
+			}
+			room -= n
+		}
+	}
 	if _, err := io.WriteString(w, before); err != nil {
 		return err
 	}
@@ -57,16 +98,109 @@ func Report(w io.Writer, d *Dataset, s Static) error {
 		return err
 	}
 	out := &dataWriter{w: bufio.NewWriterSize(z, 1<<16)}
-	out.data(d, s)
+	out.text(`{"program":`)
+	out.value(m)
+	out.text(`,"pages":[`)
+	for n, x := range held {
+		if n > 0 {
+			out.text(",")
+		}
+		ids := idsOf(x.d)
+		s, err := o.Static(m.Held[n], ids)
+		if err != nil {
+			return err
+		}
+		out.page(x, ids, s)
+	}
+	out.text("]}\n")
 	if err := errors.Join(out.err, out.w.Flush(), z.Close(), text.Close()); err != nil {
 		return err
-	}
-	if out.n > maxText {
-		return fmt.Errorf("a page of %d events holds %d bytes of data, more than a browser parses at once (%d); view without -o has no such limit", d.events(), out.n, maxText)
 	}
 	_, err = io.WriteString(w, after)
 	return err
 }
+
+// sample replaces the events of a block by boxes, at most room of them, and
+// returns the grain below which events are drawn together, in ns.
+func sample(d *Dataset, room int) uint64 {
+	grain := uint64(2)
+	boxes := func(grain uint64, keep bool) int {
+		n := 0
+		var list []Box
+		for s := range d.Sections {
+			for r := range d.Sections[s].Rows {
+				row := &d.Sections[s].Rows[r]
+				list = row.Boxes(list[:0], 0, d.Sections[s].Span, grain)
+				n += len(list)
+				if keep {
+					row.take(list)
+				}
+			}
+		}
+		return n
+	}
+	for boxes(grain, false) > room {
+		grain *= 2
+	}
+	boxes(grain, true)
+	return grain
+}
+
+// take makes boxes the events of a row.
+func (r *Row) take(list []Box) {
+	out := Row{Name: r.Name, Busy: r.Busy, Parent: r.Parent, Loops: r.Loops}
+	for _, b := range list {
+		out.Start, out.End, out.ID, out.Kind = append(out.Start, b.Start), append(out.End, b.End), append(out.ID, b.ID), append(out.Kind, b.Kind)
+		out.Share = append(out.Share, b.Share)
+		if r.Cause != nil {
+			out.Cause = append(out.Cause, b.Cause)
+		}
+		if r.Critical != nil {
+			out.Critical = append(out.Critical, b.Critical)
+		}
+	}
+	out.prepare()
+	*r = out
+}
+
+// idsOf returns the ids of the events that a block holds, ascending.
+func idsOf(d *Dataset) []uint32 {
+	most := 0
+	for _, s := range d.Sections {
+		for _, r := range s.Rows {
+			for _, id := range r.ID {
+				if id != noID {
+					most = max(most, int(id)+1)
+				}
+			}
+		}
+	}
+	has := make([]bool, most)
+	for _, s := range d.Sections {
+		for _, r := range s.Rows {
+			for _, id := range r.ID {
+				if id != noID {
+					has[id] = true
+				}
+			}
+		}
+	}
+	var ids []uint32
+	for id, ok := range has {
+		if ok {
+			ids = append(ids, uint32(id))
+		}
+	}
+	return ids
+}
+
+// reportPolicy allows the page as one file its own script and styles, and
+// nothing from elsewhere.
+const reportPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+// gzipLevel is klauspost's level with a tenth of the time of the standard
+// library's best compression, for 8 % more bytes.
+const gzipLevel = 6
 
 // dataWriter writes the data of the page as JSON, list by list: whole, they
 // would take several times the memory of the events.
@@ -111,11 +245,22 @@ func (o *dataWriter) list(n int, at func(i int) int64) {
 	o.bytes(append(o.buf, ']'))
 }
 
-func (o *dataWriter) data(d *Dataset, s Static) {
-	o.text(`{"meta":`)
-	o.value(newMeta(d))
+// page writes a block.
+func (o *dataWriter) page(x *page, ids []uint32, s Static) {
+	d := x.d
+	counters, reason := x.counters()
+	for _, part := range []struct {
+		key   string
+		value any
+	}{{"meta", x.meta()}, {"occurring", occurring(d)}, {"groups", orEmpty(x.groups())}, {"counters", metaCounters{orEmpty(counters), reason}}} {
+		o.text([]string{",", "{"}[btoi(part.key == "meta")] + `"` + part.key + `":`)
+		o.value(part.value)
+	}
+	o.text(`,"sections":[`)
 	for n, sec := range d.Sections {
-		o.text([]string{`,"sections":[`, ","}[min(n, 1)])
+		if n > 0 {
+			o.text(",")
+		}
 		o.text(`{"rows":[`)
 		for n := range sec.Rows {
 			if n > 0 {
@@ -125,9 +270,13 @@ func (o *dataWriter) data(d *Dataset, s Static) {
 		}
 		o.text("]}")
 	}
-	if len(d.Sections) > 0 {
-		o.text("]")
-	}
+	o.text(`],"ids":`)
+	o.list(len(ids), func(i int) int64 {
+		if i == 0 {
+			return int64(ids[0])
+		}
+		return int64(ids[i] - ids[i-1])
+	})
 	numbers := func(key string, v []uint32) {
 		o.text(`,"` + key + `":`)
 		o.list(len(v), func(i int) int64 { return int64(v[i]) })
@@ -146,11 +295,20 @@ func (o *dataWriter) data(d *Dataset, s Static) {
 	numbers("name", s.Name)
 	texts("sources", s.Sources)
 	numbers("source", s.Source)
+	texts("scopes", s.Scopes)
+	numbers("scope", s.Scope)
 	numbers("off", s.Off)
 	numbers("back", s.Back)
 	numbers("kind", s.Kind)
 	texts("edgeKinds", s.EdgeKinds)
-	o.text("}\n")
+	o.text("}")
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // row writes the events of a row, starts and ids as differences, which
@@ -175,6 +333,10 @@ func (o *dataWriter) row(r *Row) {
 	})
 	o.text(`,"k":`)
 	o.list(n, func(i int) int64 { return int64(r.Kind[i]) })
+	if r.Share != nil {
+		o.text(`,"h":`)
+		o.list(n, func(i int) int64 { return int64(r.Share[i]) })
+	}
 	if r.Cause != nil {
 		o.text(`,"c":`)
 		o.list(n, func(i int) int64 { return int64(r.Cause[i]) })

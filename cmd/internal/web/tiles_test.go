@@ -29,9 +29,8 @@ func TestBoxesCoverEvents(t *testing.T) {
 			r.ID = append(r.ID, uint32(len(r.ID)))
 			r.Kind = append(r.Kind, 0)
 		}
-		d := Dataset{Sections: []Section{{Rows: []Row{r}}}}
-		d.prepare()
-		row := &d.Sections[0].Rows[0]
+		row := &r
+		row.prepare()
 		t0 := uint64(rapid.IntRange(0, 500).Draw(t, "t0"))
 		t1 := t0 + uint64(rapid.IntRange(1, 500).Draw(t, "width"))
 		grain := uint64(rapid.IntRange(1, 60).Draw(t, "grain"))
@@ -62,7 +61,7 @@ func TestBoxesCoverEvents(t *testing.T) {
 				busy += hi - lo
 			}
 		}
-		if got := row.Busy(t0, t1); got != busy {
+		if got := row.between(t0, t1); got != busy {
 			t.Fatalf("busy time %d, want %d", got, busy)
 		}
 	})
@@ -71,15 +70,15 @@ func TestBoxesCoverEvents(t *testing.T) {
 // A million events cost no more boxes than the screen has room for.
 func TestBoxesAreBounded(t *testing.T) {
 	d := demo(1_000_000)
-	d.prepare()
 	row := &d.Sections[0].Rows[0]
+	row.prepare()
 	if n := len(row.Boxes(nil, 0, d.Sections[0].Span, d.Sections[0].Span/1000)); n > 2002 {
 		t.Errorf("%d boxes for 1000 pixels", n)
 	}
 }
 
 func TestHandler(t *testing.T) {
-	srv := httptest.NewServer(handler(demo(10)))
+	srv := httptest.NewServer(handler(program(demo(10))))
 	defer srv.Close()
 	get := func(path, host string) (int, []byte) {
 		t.Helper()
@@ -107,23 +106,23 @@ func TestHandler(t *testing.T) {
 	if code, _ := get("/", "evil.example:80"); code != http.StatusForbidden {
 		t.Errorf("a foreign host name gets %d", code)
 	}
-	code, b := get("/api/tiles?s=0&t0=0&t1=600&px=600", "")
+	code, b := get("/api/tiles?b=0&s=0&t0=0&t1=600&px=600", "")
 	if code != 200 || binary.LittleEndian.Uint32(b) != 2 || binary.LittleEndian.Uint32(b[4:]) != 5 || len(b) != 4+2*4+10*28 {
 		t.Errorf("tiles: %d, %d bytes", code, len(b))
 	}
-	for _, bad := range []string{"/api/tiles", "/api/tiles?s=9&t0=0&t1=1&px=1", "/api/tiles?s=0&t0=5&t1=1&px=1", "/api/tiles?s=0&t0=NaN&t1=1&px=1",
-		"/api/tiles?s=0&t0=0&t1=1&px=999999999", "/api/event?s=0&id=-1", "/api/event?s=7&id=1"} {
+	for _, bad := range []string{"/api/tiles", "/api/tiles?b=1&s=0&t0=0&t1=1&px=1", "/api/tiles?b=0&s=9&t0=0&t1=1&px=1", "/api/tiles?b=0&s=0&t0=5&t1=1&px=1", "/api/tiles?b=0&s=0&t0=NaN&t1=1&px=1",
+		"/api/tiles?b=0&s=0&t0=0&t1=1&px=999999999", "/api/event?b=0&s=0&id=-1", "/api/event?b=0&s=7&id=1"} {
 		if code, _ := get(bad, ""); code != http.StatusBadRequest {
 			t.Errorf("%s gets %d", bad, code)
 		}
 	}
-	if code, _ := get("/api/event?s=0&id=99", ""); code != http.StatusNotFound {
+	if code, _ := get("/api/event?b=0&s=0&id=99", ""); code != http.StatusNotFound {
 		t.Errorf("an event that is not there gets %d", code)
 	}
-	if code, b := get("/api/search?q=i-3", ""); code != 200 || !bytes.Contains(b, []byte(`"name":"I-3"`)) {
+	if code, b := get("/api/search?b=0&q=i-3", ""); code != 200 || !bytes.Contains(b, []byte(`"name":"I-3"`)) {
 		t.Errorf("search: %d %s", code, b)
 	}
-	if code, b := get("/api/search?q=", ""); code != 200 || string(bytes.TrimSpace(b)) != "[]" {
+	if code, b := get("/api/search?b=0&q=", ""); code != 200 || string(bytes.TrimSpace(b)) != "[]" {
 		t.Errorf("empty search: %d %s", code, b)
 	}
 }
@@ -132,16 +131,19 @@ func TestHandler(t *testing.T) {
 func TestReportSize(t *testing.T) {
 	const n = 100_000
 	d := demo(n)
-	s := Static{Names: []string{""}, Name: make([]uint32, n), Sources: []string{""}, Source: make([]uint32, n), EdgeKinds: []string{"Flow"}}
 	rnd := uint32(1)
-	for i := range n {
-		preds := min(i, 3)
-		s.Off = append(s.Off, uint32(preds))
-		for range preds {
-			rnd = rnd*1664525 + 1013904223
-			s.Back = append(s.Back, 1+rnd>>24%uint32(i))
-			s.Kind = append(s.Kind, 0)
+	describe := func(_ int, ids []uint32) (Static, error) {
+		s := Static{Names: []string{""}, Name: make([]uint32, n), Sources: []string{""}, Source: make([]uint32, n), Scopes: []string{""}, Scope: make([]uint32, n), EdgeKinds: []string{"Flow"}}
+		for i := range ids {
+			preds := min(i, 3)
+			s.Off = append(s.Off, uint32(preds))
+			for range preds {
+				rnd = rnd*1664525 + 1013904223
+				s.Back = append(s.Back, 1+rnd>>24%uint32(i))
+				s.Kind = append(s.Kind, 0)
+			}
 		}
+		return s, nil
 	}
 	// Times as irregular as those of a real module.
 	for r := range d.Sections[0].Rows {
@@ -153,7 +155,7 @@ func TestReportSize(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := Report(&b, d, s); err != nil {
+	if err := Report(&b, program(d), ReportOptions{Static: describe}); err != nil {
 		t.Fatal(err)
 	}
 	if b.Len() > 2_000_000 {

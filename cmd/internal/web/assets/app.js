@@ -5,7 +5,8 @@
 (() => {
 const $ = id => document.getElementById(id);
 const NONE = 0xffffffff;
-const LABEL = 150, ROW = 22, GAP = 10, HEAD = 20, AXIS = 20;
+const ROW = 22, GAP = 10, HEAD = 20, AXIS = 20, METER = 34;
+let LABEL = 150;
 
 // Colours that people with any kind of colour vision can tell apart (after
 // Okabe and Ito); a kind's colour follows from its number.
@@ -16,9 +17,15 @@ const CAUSES = {flow: '#0072b2', anti: '#d55e00', output: '#cc79a7', ordered: '#
 // ---- sources ----
 
 class Remote {
-  async meta() { return (await this.get('api/meta')).json(); }
+  async program() { return (await this.get('api/program')).json(); }
+  async open(b) { this.b = b; return (await this.get('api/meta?b=' + b)).json(); }
+  async section(s) { return (await this.get(`api/section?b=${this.b}&s=${s}`)).json(); }
+  async why() { return (await this.get('api/why?b=' + this.b)).json(); }
+  async groups() { return (await this.get('api/groups?b=' + this.b)).json(); }
+  async counters() { return (await this.get('api/counters?b=' + this.b)).json(); }
+  async sum(s, t0, t1, rows) { return (await this.get(`api/sum?b=${this.b}&s=${s}&t0=${t0}&t1=${t1}&rows=${rows}`)).json(); }
   async tiles(s, t0, t1, px) {
-    const b = await (await this.get(`api/tiles?s=${s}&t0=${t0}&t1=${t1}&px=${px}`)).arrayBuffer();
+    const b = await (await this.get(`api/tiles?b=${this.b}&s=${s}&t0=${t0}&t1=${t1}&px=${px}`)).arrayBuffer();
     const v = new DataView(b);
     const rows = [];
     let at = 4;
@@ -39,8 +46,8 @@ class Remote {
     }
     return rows;
   }
-  async event(s, id) { const r = await this.get(`api/event?s=${s}&id=${id}`); return r.json(); }
-  async search(q) { return (await this.get('api/search?q=' + encodeURIComponent(q))).json(); }
+  async event(s, id) { return (await this.get(`api/event?b=${this.b}&s=${s}&id=${id}`)).json(); }
+  async search(q) { return (await this.get(`api/search?b=${this.b}&q=` + encodeURIComponent(q))).json(); }
   async get(url) {
     const r = await fetch(url);
     if (!r.ok) throw new Error(await r.text());
@@ -56,12 +63,25 @@ function newRow(n) {
 // Local holds all events itself: the page as one file.
 class Local {
   constructor(text) { this.text = text; }
-  async meta() {
+  async program() {
     const raw = Uint8Array.from(atob(this.text), c => c.charCodeAt(0));
+    this.text = '';
     const json = await new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream('gzip'))).json();
-    this.data = json;
-    this.where = json.sections.map(() => new Map());
-    json.sections.forEach((s, si) => {
+    this.all = json;
+    return json.program;
+  }
+  async open(b) {
+    const k = this.all.program.held.indexOf(b);
+    if (k < 0) throw new Error('this file does not hold the block; perfsim view --block shows it');
+    this.data = this.all.pages[k];
+    if (!this.data.where) this.prepare(this.data);
+    return this.data.meta;
+  }
+  prepare(d) {
+    let id = 0;
+    d.ids = Uint32Array.from(d.ids, x => id += x);
+    d.where = d.sections.map(() => new Map());
+    d.sections.forEach((s, si) => {
       s.rows.forEach((r, ri) => {
         const n = r.s.length, row = newRow(n);
         let t = 0, id = 0;
@@ -71,70 +91,90 @@ class Local {
           row.id[i] = id += r.i[i];
           row.kind[i] = r.k[i];
           row.cause[i] = r.c ? r.c[i] : 0;
-          row.share[i] = 255;
-          this.where[si].set(row.id[i], [ri, i]);
+          row.share[i] = r.h ? r.h[i] : 255;
+          if (row.id[i] !== NONE && !d.where[si].has(row.id[i])) d.where[si].set(row.id[i], [ri, i]);
         }
         for (const i of r.x || []) row.crit[i] = 1;
         s.rows[ri] = row;
       });
     });
-    const off = new Uint32Array(json.off.length + 1);
-    json.off.forEach((d, i) => { off[i + 1] = off[i] + d; });
-    this.off = off;
-    this.succ = null;
-    return json.meta;
+    const off = new Uint32Array(d.off.length + 1);
+    d.off.forEach((n, i) => { off[i + 1] = off[i] + n; });
+    d.first = off;
   }
-  name(id) { return this.data.names[this.data.name[id]] || 'I-' + id; }
+  at(id) { const d = this.data.ids, k = first(d.length, i => d[i] >= id); return d[k] === id ? k : -1; }
+  name(id) { const k = this.at(id); return k < 0 ? '' : this.data.names[this.data.name[k]] || 'I-' + id; }
+  async section(s) { return this.data.meta.sections[s]; }
+  async why() { return this.data.occurring; }
+  async groups() { return this.data.groups; }
+  async counters() { return this.data.counters; }
+  async sum(s, t0, t1, rows) {
+    const m = this.data.meta, all = m.kinds.map((_, kind) => ({kind, events: 0, time: 0}));
+    for (const n of rows) {
+      const r = this.data.sections[s].rows[n];
+      for (let i = first(r.n, k => r.t1[k] > t0); i < r.n && r.t0[i] < t1; i++) {
+        const w = all[r.kind[i]];
+        w.events++;
+        w.time += (Math.min(r.t1[i], t1) - Math.max(r.t0[i], t0)) * r.share[i] / 255;
+      }
+    }
+    return all.filter(w => w.events).sort((a, b) => (m.quiet[a.kind] ? 1 : 0) - (m.quiet[b.kind] ? 1 : 0) || b.time - a.time);
+  }
   async tiles(s, t0, t1, px) {
     const grain = Math.max(1, (t1 - t0) / px);
     return this.data.sections[s].rows.map(r => coarse(r, t0, t1, grain));
   }
   async event(s, id) {
-    const at = this.where[s].get(id);
-    if (!at) throw new Error('no such event');
-    const [ri, i] = at, row = this.data.sections[s].rows[ri], m = this.data;
-    const e = {id, row: ri, name: this.name(id), start: row.t0[i], end: row.t1[i], preds: [], succs: [], source: m.sources[m.source[id]] || '',
+    const m = this.data, at = m.where[s].get(id), n = this.at(id);
+    if (!at || n < 0) throw new Error('no such event');
+    const [ri, i] = at, row = m.sections[s].rows[ri];
+    const e = {id, row: ri, name: this.name(id), start: row.t0[i], end: row.t1[i], preds: [], succs: [], source: m.sources[m.source[n]] || '',
       facts: [{name: 'opcode', value: m.meta.kinds[row.kind[i]]}]};
+    const scope = m.scopes[m.scope[n]];
+    if (scope && scope !== e.source) e.facts.push({name: 'scope', value: scope});
     if (row.cause[i]) e.facts.push({name: 'held by', value: m.meta.causes[row.cause[i] - 1]});
     if (row.crit[i]) e.facts.push({name: 'critical path', value: 'yes'});
-    const link = (p, kind, from, to) => {
-      const w = this.where[s].get(p);
+    const link = (p, kind) => {
+      const w = m.where[s].get(p);
       if (!w) return null;
-      const r = this.data.sections[s].rows[w[0]];
+      const r = m.sections[s].rows[w[0]];
       return {id: p, row: w[0], name: this.name(p), start: r.t0[w[1]], end: r.t1[w[1]], kind, gap: 0, binds: false};
     };
-    for (let k = this.off[id]; k < this.off[id + 1]; k++) {
+    for (let k = m.first[n]; k < m.first[n + 1]; k++) {
       const l = link(id - m.back[k], m.edgeKinds[m.kind[k]]);
       if (l) { l.gap = e.start - l.end; e.preds.push(l); }
     }
-    if (!this.succ) {
-      this.succ = new Map();
-      for (let c = 0; c + 1 < this.off.length; c++)
-        for (let k = this.off[c]; k < this.off[c + 1]; k++) {
-          const p = c - m.back[k];
-          if (!this.succ.has(p)) this.succ.set(p, []);
-          this.succ.get(p).push([c, m.kind[k]]);
+    if (!m.succ) {
+      m.succ = new Map();
+      for (let c = 0; c < m.ids.length; c++)
+        for (let k = m.first[c]; k < m.first[c + 1]; k++) {
+          const p = m.ids[c] - m.back[k];
+          if (!m.succ.has(p)) m.succ.set(p, []);
+          m.succ.get(p).push([m.ids[c], m.kind[k]]);
         }
     }
-    for (const [c, kind] of this.succ.get(id) || []) {
+    for (const [c, kind] of m.succ.get(id) || []) {
       const l = link(c, m.edgeKinds[kind]);
       if (l) { l.gap = l.start - e.end; e.succs.push(l); }
     }
     e.others = [];
-    this.where.forEach((at, o) => {
+    m.where.forEach((at, o) => {
       const w = o !== s && at.get(id), r = w && m.sections[o].rows[w[0]];
       if (w) e.others.push({section: o, start: r.t0[w[1]], end: r.t1[w[1]]});
     });
     return e;
   }
   async search(q) {
+    const m = this.data, path = q.startsWith('scope:') ? q.slice(6) : null;
     q = q.toLowerCase();
     const hits = [];
-    this.where[0].forEach(([ri, i], id) => {
-      const r = this.data.sections[0].rows[ri];
-      if (hits.length < 200 && (this.name(id) + ' ' + this.data.meta.kinds[r.kind[i]]).toLowerCase().includes(q))
-        hits.push({section: 0, row: ri, id, name: this.name(id), start: r.t0[i], end: r.t1[i]});
-    });
+    for (let n = 0; n < m.ids.length && hits.length < 200; n++) {
+      const id = m.ids[n], at = m.where[0].get(id);
+      if (!at) continue;
+      const r = m.sections[0].rows[at[0]], i = at[1], kind = m.meta.kinds[r.kind[i]], scope = m.scopes[m.scope[n]] || kind, name = this.name(id);
+      if (path !== null ? scope === path || scope.startsWith(path + '/') : (name + ' ' + kind + ' ' + scope).toLowerCase().includes(q))
+        hits.push({section: 0, row: at[0], id, name, start: r.t0[i], end: r.t1[i]});
+    }
     return hits;
   }
 }
@@ -159,10 +199,10 @@ function coarse(r, t0, t1, grain) {
     row.id[k] = b - a > 1 ? NONE : r.id[a];
     row.kind[k] = r.kind[a];
     row.cause[k] = r.cause[a];
-    row.share[k] = 255;
+    row.share[k] = r.share[a];
     if (b - a > 1) {
       let busy = 0;
-      for (let x = a; x < b; x++) { busy += r.t1[x] - r.t0[x]; row.crit[k] |= r.crit[x]; }
+      for (let x = a; x < b; x++) { busy += (r.t1[x] - r.t0[x]) * r.share[x] / 255; row.crit[k] |= r.crit[x]; }
       row.share[k] = Math.min(255, 255 * busy / Math.max(1, row.t1[k] - row.t0[k]));
     } else row.crit[k] = r.crit[a];
   });
@@ -180,18 +220,30 @@ function first(n, test) {
 
 // ---- state ----
 
-let src, meta, view, map, g, mg;
+let src, prog, meta, view, map, g, mg;
+let blk = 0;                   // the block shown
 let T0 = 0, T1 = 1;            // the time shown, ns
 let span = 1;
 let scroll = 0;                // px
 let shown = [], usual = [];    // sections that are shown now, and at first
 let tiles = [];                // per section: {t0, t1, px, rows}
+let counters = [];             // below the lanes
+let noCounters = '';           // why there are none
+let groups = null;             // operators, once they were asked for
+let occurring = [];            // causes that events have
 let sel = null;                // the selected event with its section
+let area = null;               // {s, rows, t0, t1, sums}, the area selected
+let tab = 'opcodes';           // what is below the lanes
 let marks = true;              // critical path
+let unfolded = new Set();      // "section:row" whose parts are shown
+let hidden = new Set();        // names of lanes that are hidden
+let sorting = 'order';         // of lanes: order, busy, name
+let selecting = false;         // dragging selects an area
+let past = [];                 // stretches of time to go back to
 let loading = false, stale = false, frame = 0;
 let hover = null;
 const frames = [];             // when the last frames were drawn
-window.perfsim = {frames, get state() { return {T0, T1, sel, loading}; }};
+window.perfsim = {frames, get state() { return {T0, T1, sel, loading, blk, tab, area, counters: counters.length, occurring, shown, drawn: layout().rows.length}; }};
 
 const css = n => getComputedStyle(document.documentElement).getPropertyValue(n).trim();
 let colors = {};
@@ -209,17 +261,35 @@ function time(ns) {
 
 // ---- layout: where rows are ----
 
+// lanesOf returns the rows of a section as they are shown, each with its parts
+// behind it where it is unfolded.
+function lanesOf(s) {
+  const rows = meta.sections[s].rows, out = [];
+  let main = rows.map((r, i) => i).filter(i => !rows[i].parent && !hidden.has(rows[i].name));
+  if (sorting === 'busy') main.sort((a, b) => rows[b].busy - rows[a].busy || a - b);
+  if (sorting === 'name') main.sort((a, b) => rows[a].name.localeCompare(rows[b].name, 'en', {numeric: true}) || a - b);
+  for (const i of main) {
+    out.push(i);
+    if (unfolded.has(s + ':' + i)) rows.forEach((r, k) => { if (r.parent === i + 1) out.push(k); });
+  }
+  return out;
+}
+
 function layout() {
   const rows = [];
   let y = AXIS - scroll;
+  if (!meta) return {rows, height: 0};
   for (const s of shown) {
-    rows.push({s, y, head: true});
+    rows.push({s, y, h: HEAD, head: true});
     y += HEAD;
-    meta.sections[s].rows.forEach((r, i) => { rows.push({s, r: i, y}); y += ROW; });
+    for (const r of lanesOf(s)) { rows.push({s, r, y, h: ROW}); y += ROW; }
     y += GAP;
   }
+  counters.forEach((c, k) => { if (!hidden.has(c.name)) { rows.push({c: k, y, h: METER}); y += METER; } });
   return {rows, height: y + scroll};
 }
+
+const lane = row => !row.head && row.c === undefined;
 
 const x = t => LABEL + (t - T0) / (T1 - T0) * (view.clientWidth - LABEL);
 const at = px => T0 + (px - LABEL) / (view.clientWidth - LABEL) * (T1 - T0);
@@ -232,6 +302,7 @@ function draw() {
   frames.push(now);
   if (frames.length > 240) frames.shift();
   const w = view.clientWidth, h = view.clientHeight, d = devicePixelRatio || 1;
+  LABEL = w < 520 ? 104 : 150;
   if (view.width !== Math.round(w * d) || view.height !== Math.round(h * d)) {
     view.width = Math.round(w * d);
     view.height = Math.round(h * d);
@@ -241,34 +312,48 @@ function draw() {
   g.fillRect(0, 0, w, h);
   g.font = '11px system-ui, sans-serif';
   g.textBaseline = 'middle';
-  const {rows} = layout();
+  const rows = layout().rows.filter(r => r.y <= h && r.y + r.h >= 0);
   const scale = (w - LABEL) / (T1 - T0);
-  for (const row of rows) {
-    if (row.y > h || row.y + ROW < 0) continue;
+  rows.forEach((row, n) => {
+    row.band = lane(row) && n % 2 ? colors.band : colors.bg;
     if (row.head) {
       g.fillStyle = colors.soft;
       g.fillText(meta.sections[row.s].name + '  ·  ' + time(meta.sections[row.s].span), 8, row.y + HEAD / 2);
-      continue;
-    }
-    if (row.r % 2 === 0) {
-      g.fillStyle = colors.band;
+    } else if (row.band !== colors.bg) {
+      g.fillStyle = row.band;
       g.fillRect(0, row.y, w, ROW);
     }
-  }
+  });
   grid();
   for (const row of rows) {
+    if (row.c !== undefined) { drawCounter(counters[row.c], row.y, w); continue; }
+    if (row.head) continue;
+    const r = meta.sections[row.s].rows[row.r];
+    if (r.loops) drawLoops(r.loops, row.y + 3, ROW - 6, w, scale);
     const tile = tiles[row.s];
-    if (!row.head && tile && row.y <= h && row.y + ROW >= 0) drawRow(tile.rows[row.r], row.y + 3, ROW - 6, w, scale);
+    if (tile && tile.rows[row.r]) drawRow(tile.rows[row.r], row.y + 3, ROW - 6, w, scale);
+    if (r.loops) nameLoops(r.loops, row.y + 3, ROW - 6, w, scale);
   }
   drawLinks(rows);
+  drawArea(rows);
   // Labels last, so that boxes slide under them.
   for (const row of rows) {
-    if (row.head || row.y > h || row.y + ROW < 0) continue;
-    const r = meta.sections[row.s].rows[row.r];
-    g.fillStyle = row.r % 2 === 0 ? colors.band : colors.bg;
-    g.fillRect(0, row.y, LABEL - 2, ROW);
-    g.fillStyle = colors.fg;
-    g.fillText(clip(r.name, LABEL - 56), 8, row.y + ROW / 2);
+    if (row.head) continue;
+    g.fillStyle = row.band;
+    g.fillRect(0, row.y, LABEL - 2, row.h);
+    if (row.c !== undefined) {
+      const c = counters[row.c];
+      g.fillStyle = colors.fg;
+      g.fillText(clip(c.name, LABEL - 14), 8, row.y + 11);
+      g.fillStyle = colors.soft;
+      g.fillText(clip('to ' + amount(c.top, c.unit), LABEL - 14), 8, row.y + 24);
+      continue;
+    }
+    const r = meta.sections[row.s].rows[row.r], parts = hasParts(row.s, row.r);
+    g.fillStyle = r.parent ? colors.soft : colors.fg;
+    const indent = r.parent ? 20 : 8 + (parts ? 10 : 0);
+    if (parts) g.fillText(unfolded.has(row.s + ':' + row.r) ? '▾' : '▸', 6, row.y + ROW / 2);
+    g.fillText(middle(r.name, LABEL - 46 - indent), indent, row.y + ROW / 2);
     g.fillStyle = colors.soft;
     g.textAlign = 'right';
     g.fillText((100 * r.busy / Math.max(1, meta.sections[row.s].span)).toFixed(1) + ' %', LABEL - 8, row.y + ROW / 2);
@@ -277,18 +362,121 @@ function draw() {
   axis(w);
   drawMap();
   $('status').textContent = (loading ? 'loading … ' : '') + time(T0) + ' to ' + time(T1) + '  (' + time(T1 - T0) + ')';
+  tip();
 }
 
+function hasParts(s, r) { return meta.sections[s].rows.some(q => q.parent === r + 1); }
+
+function amount(v, unit) {
+  if (unit === 'B/ns') return v.toFixed(v < 10 ? 2 : 0) + ' GB/s';
+  return v.toLocaleString('en', {maximumFractionDigits: 2}) + ' ' + unit;
+}
+
+// drawCounter draws a value over time as a filled step line.
+function drawCounter(c, y, w) {
+  const base = y + METER - 3, top = Math.max(c.top, 1e-9), n = c.time.length;
+  g.fillStyle = tint('#0072b2', 7);
+  g.beginPath();
+  g.moveTo(LABEL, base);
+  let k = Math.max(0, first(n, i => c.time[i] > T0) - 1), last = base;
+  for (; k < n; k++) {
+    const px = Math.max(LABEL, x(c.time[k]));
+    if (px > w) break;
+    g.lineTo(px, last);
+    last = base - (METER - 7) * Math.min(1, c.value[k] / top);
+    g.lineTo(px, last);
+  }
+  const end = Math.max(LABEL, Math.min(w, x(span)));
+  g.lineTo(end, last);
+  g.lineTo(end, base);
+  g.fill();
+}
+
+// A loop is drawn over the time of all its iterations, filled as high as the
+// lane is busy in them. Its last iteration has single events, which lie over it.
+const loopColor = l => KINDS[meta.colors[l[5]] % KINDS.length];
+function drawLoops(loops, y, h, w, scale) {
+  let last = -1;
+  for (const l of loops) {
+    const x0 = Math.max(LABEL, LABEL + (l[1] - T0) * scale), x1 = Math.min(w, LABEL + (l[3] - T0) * scale);
+    if (x1 < LABEL || x0 > w || x1 - x0 < 1 && Math.floor(x0) === last) continue;
+    last = Math.floor(x0);
+    const wide = Math.max(1, x1 - x0), full = Math.min(1, l[4] / Math.max(1, l[3] - l[1])), c = loopColor(l);
+    g.fillStyle = tint(c, 2);
+    g.fillRect(x0, y, wide, h);
+    g.fillStyle = tint(c, 9);
+    g.fillRect(x0, y + h * (1 - full), wide, h * full);
+    if (wide > 3) {
+      g.fillStyle = colors.bg;
+      g.fillRect(x0 + wide - .5, y, .5, h);
+    }
+  }
+}
+
+// nameLoops labels what no single events cover.
+function nameLoops(loops, y, h, w, scale) {
+  for (let k = 0; k < loops.length; k++) {
+    const l = loops[k];
+    let b = l[2]; // up to the last iteration
+    const x0 = Math.max(LABEL, LABEL + (l[1] - T0) * scale), x1 = Math.min(w, LABEL + (b - T0) * scale);
+    if (x1 - x0 < 40) continue;
+    const info = meta.loops[l[0]], share = Math.round(100 * l[4] / Math.max(1, l[3] - l[1])) + ' %';
+    const s = [info.name + ' ×' + info.trips.toLocaleString('en') + '  ' + share, '×' + info.trips.toLocaleString('en') + '  ' + share, share]
+      .find(t => g.measureText(t).width < x1 - x0 - 8);
+    if (!s) continue;
+    const tw = g.measureText(s).width;
+    g.fillStyle = colors.bg;
+    g.globalAlpha = .75;
+    g.fillRect(x0 + 2, y + 2, tw + 4, h - 4);
+    g.globalAlpha = 1;
+    g.fillStyle = colors.fg;
+    g.fillText(s, x0 + 4, y + h / 2);
+  }
+}
+
+function drawArea(rows) {
+  if (!area) return;
+  const own = rows.filter(r => lane(r) && r.s === area.s && area.rows.includes(r.r));
+  if (!own.length) return;
+  const a = Math.max(LABEL, x(area.t0)), b = x(area.t1);
+  if (b < LABEL) return;
+  const y = own[0].y, h = own[own.length - 1].y + ROW - y;
+  g.fillStyle = colors.accent;
+  g.globalAlpha = .15;
+  g.fillRect(a, y, b - a, h);
+  g.globalAlpha = 1;
+  g.strokeStyle = colors.accent;
+  g.lineWidth = 1.5;
+  g.strokeRect(a, y, b - a, h);
+}
+
+// clip cuts a text to a width; to nothing where less than six letters or half of
+// it would be left, which say nothing.
 const widths = new Map();
 function clip(text, px) {
-  const key = text + px;
-  if (!widths.has(key)) {
-    let t = text;
+  const key = text + '\n' + Math.floor(px);
+  let t = widths.get(key);
+  if (t === undefined) {
+    t = text;
     while (t.length > 1 && g.measureText(t + (t === text ? '' : '…')).width > px) t = t.slice(0, -1);
-    widths.set(key, t === text ? text : t + '…');
+    if (t !== text) t = t.length < Math.min(6, text.length / 2 + 1) ? '' : t + '…';
     if (widths.size > 5000) widths.clear();
+    widths.set(key, t);
   }
-  return widths.get(key) || text;
+  return t;
+}
+
+// middle cuts a name in its middle: names of lanes and queues differ at their
+// ends.
+function middle(text, px) {
+  const key = text + '\r' + Math.floor(px);
+  let t = widths.get(key);
+  if (t === undefined) {
+    t = text;
+    for (let n = text.length - 1; n > 3 && g.measureText(t).width > px; n--) t = text.slice(0, Math.ceil(n / 2)) + '…' + text.slice(text.length - Math.floor(n / 2));
+    widths.set(key, t);
+  }
+  return t;
 }
 
 // tint is a colour laid on the background with sixteenths of its strength.
@@ -352,9 +540,9 @@ function drawRow(r, y, h, w, scale) {
       c1 = x0 + wide;
     }
     if (wide > 34 && r.id[i] !== NONE) {
-      const name = meta.kinds[r.kind[i]] || '';
+      const name = clip(meta.kinds[r.kind[i]] || '', wide - 8);
       set(meta.quiet && meta.quiet[r.kind[i]] ? colors.soft : own === '#0072b2' ? '#fff' : '#111');
-      g.fillText(clip(name, wide - 8), x0 + 4, y + h / 2);
+      if (name) g.fillText(name, x0 + 4, y + h / 2);
     }
   }
   flush();
@@ -364,7 +552,7 @@ const names = new Map();
 
 function drawLinks(rows) {
   if (!sel) return;
-  const pos = (s, r) => rows.find(q => q.s === s && q.r === r && !q.head);
+  const pos = (s, r) => rows.find(q => q.s === s && q.r === r && lane(q));
   const own = pos(sel.s, sel.row);
   if (!own) return;
   const a = Math.max(x(sel.start), LABEL), b = Math.max(x(sel.end), a + 2);
@@ -451,7 +639,7 @@ function axis(w) {
 // thousands of cells are too many for every frame.
 let whole = null, wholeKey = '';
 function overview(pw, ph, w, h, d) {
-  const key = [pw, ph, shown[0], colors.band].join();
+  const key = [pw, ph, blk, shown[0], colors.band, LABEL].join();
   if (key === wholeKey) return whole;
   wholeKey = key;
   whole = document.createElement('canvas');
@@ -463,7 +651,7 @@ function overview(pw, ph, w, h, d) {
   c.fillRect(0, 0, w, h);
   const s = meta.sections[shown[0]];
   if (s) {
-    const rows = s.rows, rh = (h - 4) / Math.max(1, rows.length);
+    const rows = s.rows.filter(r => !r.parent && r.load.length), rh = (h - 4) / Math.max(1, rows.length);
     rows.forEach((r, i) => {
       const n = r.load.length, cell = (w - LABEL) * (s.span / span) / n;
       c.fillStyle = KINDS[i % KINDS.length];
@@ -516,12 +704,12 @@ async function load() {
   if (!need()) return;
   loading = true;
   redraw();
-  const width = T1 - T0, a = Math.max(0, T0 - width), b = Math.min(span, T1 + width), px = Math.max(64, view.clientWidth - LABEL);
+  const width = T1 - T0, a = Math.max(0, T0 - width), b = Math.min(span, T1 + width), px = Math.max(64, view.clientWidth - LABEL), of = blk;
   const n = Math.min(16000, Math.max(64, Math.round(px / 2 * (b - a) / width)));
   try {
     await Promise.all(shown.map(async s => {
       const rows = await src.tiles(s, a, Math.max(b, a + 1), n);
-      tiles[s] = {t0: a, t1: b, grain: width / px, rows};
+      if (of === blk) tiles[s] = {t0: a, t1: b, grain: width / px, rows};
     }));
     $('status').classList.remove('bad');
   } catch (e) {
@@ -546,6 +734,15 @@ function show(a, b) {
   show.later = setTimeout(link, 250);
 }
 
+// jump shows a stretch of time and remembers where it came from.
+function jump(a, b) {
+  past.push([T0, T1]);
+  if (past.length > 50) past.shift();
+  show(a, b);
+}
+
+const all = () => show(-span * .01, span * 1.01);
+
 function zoom(f, t) {
   const w = (T1 - T0) * f;
   show(t - (t - T0) * f, t - (t - T0) * f + w);
@@ -553,6 +750,7 @@ function zoom(f, t) {
 
 function link() {
   const p = new URLSearchParams();
+  if (prog.blocks.length > 1) p.set('b', blk);
   p.set('t0', Math.round(T0));
   p.set('t1', Math.round(T1));
   if (sel) p.set('sel', sel.s + ':' + sel.id);
@@ -562,14 +760,20 @@ function link() {
 
 // ---- selecting ----
 
+const rowAt = py => layout().rows.find(r => py >= r.y && py < r.y + r.h);
+
+// hit finds what is drawn at a point: an event, or the loop behind it.
 function hit(px, py) {
   if (px < LABEL) return null;
-  const row = layout().rows.find(r => !r.head && py >= r.y && py < r.y + ROW);
-  if (!row || !tiles[row.s]) return null;
-  const r = tiles[row.s].rows[row.r], t = at(px), slop = 2 * (T1 - T0) / view.clientWidth;
-  for (let i = Math.max(0, first(r.n, k => r.t1[k] >= t - slop) - 1); i < r.n && r.t0[i] <= t + slop; i++)
-    if (r.t1[i] >= t - slop) return {s: row.s, row: row.r, i, r};
-  return null;
+  const row = rowAt(py);
+  if (!row || !lane(row)) return null;
+  const t = at(px), slop = 2 * (T1 - T0) / view.clientWidth, tile = tiles[row.s];
+  const r = tile && tile.rows[row.r];
+  if (r)
+    for (let i = Math.max(0, first(r.n, k => r.t1[k] >= t - slop) - 1); i < r.n && r.t0[i] <= t + slop; i++)
+      if (r.t1[i] >= t - slop) return {s: row.s, row: row.r, i, r};
+  const loops = (meta.sections[row.s].rows[row.r].loops || []).filter(l => t >= l[1] && t <= l[3]);
+  return loops.length ? {s: row.s, row: row.r, loop: loops[loops.length - 1]} : null;
 }
 
 async function select(s, id, move) {
@@ -583,20 +787,42 @@ async function select(s, id, move) {
     const w = T1 - T0;
     show((e.start + e.end) / 2 - w / 2, (e.start + e.end) / 2 + w / 2);
   }
-  if (!shown.includes(s)) toggle(s);
-  const row = layout().rows.find(r => !r.head && r.s === s && r.r === e.row);
+  if (!shown.includes(s)) await toggle(s);
+  hidden.delete(meta.sections[s].rows[e.row].name);
+  const row = layout().rows.find(r => lane(r) && r.s === s && r.r === e.row);
   if (row && (row.y < AXIS || row.y > view.clientHeight - ROW)) scroll = Math.max(0, row.y + scroll - view.clientHeight / 2);
-  detail(e);
+  open('event');
+  say(kindOf(e) + ' ' + e.name + ' on ' + meta.sections[s].rows[e.row].name + ', ' + meta.sections[s].name + ', starts at ' + time(e.start) +
+    ', takes ' + time(e.end - e.start) + ', waits for ' + e.preds.length + ', ' + e.succs.length + ' wait for it');
   link();
   redraw();
 }
 
+const kindOf = e => { const f = e.facts.find(f => f.name === 'opcode'); return f ? f.value : ''; };
+
+// say tells screen readers.
+function say(s) { $('say').textContent = s; }
+
 function deselect() {
   sel = null;
-  key();
+  area = null;
+  if (tab === 'event' || tab === 'area') open('opcodes'); else open(tab);
   link();
   redraw();
 }
+
+async function selectArea(s, rows, t0, t1) {
+  area = {s, rows, t0: Math.max(0, Math.min(t0, t1)), t1: Math.max(t0, t1), sums: null};
+  open('area');
+  redraw();
+  const mine = area;
+  try { mine.sums = await src.sum(s, mine.t0, mine.t1, rows); } catch (e) { $('status').textContent = e.message; return; }
+  if (area !== mine) return;
+  open('area');
+  say(rows.length + ' lanes, ' + time(mine.t1 - mine.t0) + ': ' + mine.sums.slice(0, 5).map(w => meta.kinds[w.kind] + ' ' + w.events + ' times, ' + time(w.time)).join('; '));
+}
+
+// ---- what is below the lanes ----
 
 function text(tag, s, cls) {
   const e = document.createElement(tag);
@@ -605,31 +831,193 @@ function text(tag, s, cls) {
   return e;
 }
 
-// key is what stands below the lanes while no event is selected: the colours of
-// the opcodes, how many events of each there are and how long they take.
-function key() {
+function tabs() {
+  const box = $('tabs');
+  box.textContent = '';
+  const list = [['opcodes', 'opcodes'], ['operators', 'operators']];
+  if (prog.blocks.length > 1) list.push(['blocks', prog.blocks.length + ' blocks']);
+  if (sel) list.push(['event', sel.name]);
+  if (area) list.push(['area', 'area']);
+  for (const [id, name] of list) {
+    const b = text('button', name);
+    b.setAttribute('role', 'tab');
+    b.id = 'tab-' + id;
+    b.setAttribute('aria-selected', tab === id);
+    b.onclick = () => open(id);
+    box.append(b);
+  }
+}
+
+function open(id) {
+  tab = id;
+  tabs();
   const box = $('detail');
   box.textContent = '';
-  const more = meta.work && meta.work.length ? ' Below: colours, events and their time as drawn, where each ends at the next on its lane.' : '';
-  box.append(text('p', 'Click an event. W A S D move, / searches, ? lists the keys.' + more, 'hint'));
-  if (!meta.work || !meta.work.length) return;
-  const list = document.createElement('ul');
-  list.className = 'key';
-  list.setAttribute('aria-label', 'colours of ' + meta.sections[0].name);
-  for (const w of meta.work) {
-    const own = KINDS[meta.colors[w.kind] % KINDS.length];
-    const li = text('li', ''), i = document.createElement('i'), name = text('b', meta.kinds[w.kind]);
-    i.style.background = meta.quiet && meta.quiet[w.kind] ? tint(own, 5) : own;
+  ({opcodes: key, operators: operators, blocks: blocks, event: () => detail(sel), area: areaTable})[id](box);
+}
+
+const swatch = kind => {
+  const i = document.createElement('i'), own = KINDS[meta.colors[kind] % KINDS.length];
+  i.style.background = meta.quiet && meta.quiet[kind] ? tint(own, 5) : own;
+  return i;
+};
+
+function kindList(list, label) {
+  const ul = document.createElement('ul');
+  ul.className = 'key';
+  ul.setAttribute('aria-label', label);
+  for (const w of list) {
+    const li = text('li', ''), name = text('b', meta.kinds[w.kind]);
     name.title = meta.kinds[w.kind];
-    li.append(i, name, text('span', w.events.toLocaleString('en') + ' ×'), text('span', time(w.time)));
-    list.append(li);
+    li.append(swatch(w.kind), name, text('span', w.events.toLocaleString('en') + ' ×'), text('span', time(w.time)));
+    ul.append(li);
   }
-  box.append(list);
+  return ul;
+}
+
+// key lists the colours of the opcodes, how many events of each there are and
+// how long they take.
+function key() {
+  const box = $('detail');
+  const hint = 'Click an event; drag with Shift to add an area up; ? lists the keys. ' + (meta.loops && meta.loops.length ?
+    'Executions and busy time of one run of the block, with all iterations of loops.' : 'Times are as drawn: an event ends where the next on its lane starts.');
+  box.append(text('p', hint, 'hint'));
+  if (meta.work && meta.work.length) box.append(kindList(meta.work, 'colours of ' + meta.sections[0].name));
+}
+
+function areaTable(box) {
+  const rows = area.rows.map(r => meta.sections[area.s].rows[r].name);
+  box.append(text('p', time(area.t0) + ' to ' + time(area.t1) + ' (' + time(area.t1 - area.t0) + ') on ' + (rows.length > 4 ? rows.length + ' lanes' : rows.join(', ')) +
+    (area.sums ? area.sums.length ? '; events cut at the edges:' : ': no events' : ' …'), 'hint'));
+  if (area.sums) box.append(kindList(area.sums, 'events of the area'));
+  const loops = new Map();
+  for (const r of area.rows)
+    for (const l of meta.sections[area.s].rows[r].loops || []) {
+      const t = Math.min(l[2], area.t1) - Math.max(l[1], area.t0);
+      if (t > 0 && l[6] === 0) loops.set(l[0], (loops.get(l[0]) || 0) + t * Math.min(1, l[4] / Math.max(1, l[3] - l[1])));
+    }
+  if (loops.size) {
+    const ul = document.createElement('ul');
+    ul.className = 'key';
+    for (const [n, t] of [...loops].sort((a, b) => b[1] - a[1]).slice(0, 40)) {
+      const li = text('li', '');
+      li.append(text('i', ''), text('b', meta.loops[n].name), text('span', 'earlier iterations'), text('span', time(t)));
+      ul.append(li);
+    }
+    box.append(ul);
+  }
+}
+
+const total = gr => gr.busy.reduce((a, b) => a + b, 0);
+const CLASS = ['#56b4e9', '#009e73', '#cc79a7', '#f0e442', '#8c8c8c', '#e69f00', '#0072b2', '#bbbbbb'];
+
+// operators lists the scopes of the block as a tree, most busy time first.
+async function operators(box) {
+  if (!groups) {
+    box.append(text('p', 'adding up …', 'hint'));
+    const of = blk;
+    let list;
+    try { list = await src.groups(); } catch (e) { $('status').textContent = e.message; return; }
+    if (of !== blk) return;
+    groups = list;
+    if (tab !== 'operators') return;
+    box.textContent = '';
+  }
+  const most = Math.max(1, ...groups.filter(q => q.parent < 0).map(total));
+  const used = meta.classes.map((c, k) => groups.some(q => q.busy[k] > 0));
+  const legend = text('p', 'Busy time of one run of the block, by engine: ', 'hint');
+  meta.classes.forEach((c, k) => {
+    if (!used[k]) return;
+    const i = document.createElement('i'), sp = text('span', c);
+    i.style.background = CLASS[k];
+    sp.prepend(i);
+    legend.append(sp);
+  });
+  box.append(legend);
+  const children = new Map();
+  groups.forEach((q, n) => { if (!children.has(q.parent)) children.set(q.parent, []); children.get(q.parent).push(n); });
+  for (const list of children.values()) list.sort((a, b) => total(groups[b]) - total(groups[a]) || a - b);
+  const tree = document.createElement('div');
+  tree.className = 'tree';
+  const add = (n, depth, before) => {
+    const q = groups[n], row = document.createElement('div'), kids = children.get(n) || [];
+    row.className = 'row';
+    const name = text('button', (kids.length ? '▸ ' : '   ') + q.name, 'name');
+    name.style.paddingLeft = 8 + 14 * depth + 'px';
+    name.title = q.path.slice(6);
+    const bar = text('span', '', 'bar');
+    q.busy.forEach((ns, k) => {
+      if (!ns) return;
+      const i = document.createElement('i');
+      i.style.width = 100 * ns / most + '%';
+      i.style.background = CLASS[k];
+      i.title = meta.classes[k] + ' ' + time(ns);
+      bar.append(i);
+    });
+    const list = text('button', q.events.toLocaleString('en') + ' ×', 'count');
+    list.title = 'list its instructions';
+    list.onclick = () => { $('search').value = q.path; search(q.path); };
+    row.append(name, bar, text('span', time(total(q)), 'time'), list);
+    let opened = null;
+    name.onclick = () => {
+      if (!kids.length) { list.onclick(); return; }
+      if (opened) { for (const r of opened) r.remove(); opened = null; name.textContent = '▸ ' + q.name; name.setAttribute('aria-expanded', false); return; }
+      opened = [];
+      let after = row;
+      for (const k of kids.slice(0, 200)) {
+        const r = add(k, depth + 1);
+        after.after(r);
+        after = r;
+        opened.push(r);
+      }
+      const drop = opened;
+      row.drop = () => { for (const r of drop) { if (r.drop) r.drop(); r.remove(); } };
+      name.textContent = '▾ ' + q.name;
+      name.setAttribute('aria-expanded', true);
+    };
+    const toggleRow = name.onclick;
+    name.onclick = () => { if (opened && row.drop) row.drop(); toggleRow(); };
+    if (kids.length) name.setAttribute('aria-expanded', false);
+    return row;
+  };
+  const roots = children.get(-1) || [];
+  const rows = roots.slice(0, 200).map(n => add(n, 0));
+  tree.append(...rows);
+  box.append(tree);
+  // A single way down is no choice.
+  let only = roots;
+  for (let k = 0; only.length === 1 && children.has(only[0]) && k < 8; k++) {
+    const at = [...tree.children].find(r => r.querySelector('.name').title === groups[only[0]].path.slice(6));
+    if (!at) break;
+    at.querySelector('.name').click();
+    only = children.get(only[0]);
+  }
+}
+
+// blocks lists the blocks of the program, most time first.
+function blocks(box) {
+  const sum = Math.max(1, prog.blocks.reduce((a, b) => a + b.total, 0));
+  const t = document.createElement('table');
+  t.className = 'blocks';
+  const h = t.createTHead().insertRow();
+  for (const c of ['block', 'instructions', 'runs', 'one run', 'all runs', '']) h.append(text('th', c));
+  const body = t.createTBody();
+  prog.blocks.forEach((b, n) => {
+    const r = body.insertRow(), held = !prog.held || prog.held.includes(n), name = text(held ? 'button' : 'span', b.name, 'name');
+    if (n === blk) { r.className = 'bind'; name.setAttribute('aria-current', 'true'); }
+    if (held) name.onclick = () => openBlock(n).then(all); else name.title = 'not in this file: perfsim view --block shows it';
+    const c = document.createElement('td'), bar = document.createElement('td'), i = document.createElement('i');
+    c.append(name);
+    i.style.width = 100 * b.total / sum + '%';
+    bar.className = 'bar';
+    bar.append(i, text('span', (100 * b.total / sum).toFixed(1) + ' %'));
+    r.append(c, text('td', b.events.toLocaleString('en')), text('td', b.runs.toLocaleString('en')), text('td', time(b.ns)), text('td', time(b.total)), bar);
+  });
+  box.append(t);
 }
 
 function detail(e) {
   const box = $('detail');
-  box.textContent = '';
   const t = document.createElement('table');
   const add = (k, v, cls) => { const r = t.insertRow(); r.append(text('td', k), text('td', v, cls || 'text')); return r; };
   add('event', e.name);
@@ -652,7 +1040,7 @@ function detail(e) {
     r.append(text('td', 'source'), c);
   }
   for (const f of e.facts) add(f.name, f.value);
-  box.append(t, links('waits for', e.preds, e), links('lets go', e.succs, e));
+  box.append(t, links('waits for', e.preds, e), links('awaited by', e.succs, e));
 }
 
 const MOST = 60;
@@ -663,7 +1051,7 @@ function links(title, list, e) {
   for (const l of list.slice(0, MOST)) {
     const row = t.insertRow();
     if (l.binds) row.className = 'bind';
-    const a = text('a', l.name);
+    const a = text('button', l.name, 'name');
     a.onclick = () => select(e.s, l.id, true);
     const c = document.createElement('td');
     c.append(a);
@@ -674,15 +1062,41 @@ function links(title, list, e) {
   return t;
 }
 
+// ---- moving between events ----
+
+// neighbour selects the event before or after on the lane; without a selection
+// the first one in sight.
 function neighbour(dir) {
-  if (!sel) return;
+  if (!sel) { inSight(layout().rows.filter(lane), 1); return; }
   const r = tiles[sel.s] && tiles[sel.s].rows[sel.row];
   if (!r) return;
   let i = first(r.n, k => r.t0[k] >= sel.start);
   while (i < r.n && r.id[i] !== sel.id && r.t0[i] === sel.start) i++;
   i += dir;
   while (i >= 0 && i < r.n && r.id[i] === NONE) i += dir;
-  if (i >= 0 && i < r.n) select(sel.s, r.id[i], true);
+  if (i >= 0 && i < r.n) select(sel.s, r.id[i], true); else say(dir < 0 ? 'first event of the lane' : 'last event of the lane');
+}
+
+// inSight selects the first event in sight of the rows.
+function inSight(rows, dir) {
+  for (const row of rows) {
+    const tile = tiles[row.s], r = tile && tile.rows[row.r];
+    if (!r) continue;
+    const mid = sel ? sel.start : T0;
+    let best = -1;
+    for (let i = first(r.n, k => r.t1[k] >= T0); i < r.n && r.t0[i] <= T1; i++)
+      if (r.id[i] !== NONE && (best < 0 || Math.abs(r.t0[i] - mid) < Math.abs(r.t0[best] - mid))) best = i;
+    if (best >= 0) { select(row.s, r.id[best], true); return; }
+  }
+  say('no single event in sight: zoom in with W');
+}
+
+// across selects the event of the lane above or below that is nearest in time.
+function across(dir) {
+  const rows = layout().rows.filter(lane);
+  if (!sel) { inSight(rows, dir); return; }
+  const n = rows.findIndex(r => r.s === sel.s && r.r === sel.row);
+  inSight(dir > 0 ? rows.slice(n + 1) : rows.slice(0, n).reverse(), dir);
 }
 
 // ---- search ----
@@ -696,7 +1110,9 @@ async function search(q) {
   const ul = $('hits');
   ul.textContent = '';
   ul.hidden = false;
-  if (!hits.length) ul.append(text('li', 'nothing is called that'));
+  if (!hits.length) ul.append(text('li', 'no event has that name'));
+  if (hits.length === 200) ul.append(text('li', 'the first 200:'));
+  const skip = ul.children.length;
   hits.forEach((h, i) => {
     const li = document.createElement('li');
     if (i === 0) li.className = 'on';
@@ -704,6 +1120,8 @@ async function search(q) {
     li.onclick = () => go(i);
     ul.append(li);
   });
+  search.skip = hits.length ? skip : 0;
+  say(hits.length + ' events found');
 }
 function go(i) {
   const h = hits[i];
@@ -711,14 +1129,18 @@ function go(i) {
   $('hits').hidden = true;
   $('search').blur();
   const w = Math.max((h.end - h.start) * 30, 200);
-  show((h.start + h.end) / 2 - w / 2, (h.start + h.end) / 2 + w / 2);
+  jump((h.start + h.end) / 2 - w / 2, (h.start + h.end) / 2 + w / 2);
   select(h.section, h.id, true);
   view.focus();
 }
 
 // ---- controls ----
 
-function toggle(s) {
+async function toggle(s) {
+  if (!shown.includes(s) && !meta.sections[s].ready) {
+    const m = await src.section(s);
+    Object.assign(meta.sections[s], m, {ready: true});
+  }
   shown = shown.includes(s) ? shown.filter(q => q !== s) : shown.concat(s).sort((a, b) => a - b);
   buttons();
   load();
@@ -737,18 +1159,56 @@ function buttons() {
   });
 }
 
+// laneList lists the lanes with a box each that hides them.
+function laneList() {
+  const box = $('lanelist');
+  box.textContent = '';
+  const seen = new Set();
+  for (const s of shown) for (const r of meta.sections[s].rows) if (!r.parent) seen.add(r.name);
+  for (const c of counters) seen.add(c.name);
+  for (const name of seen) {
+    const l = document.createElement('label'), c = document.createElement('input');
+    c.type = 'checkbox';
+    c.checked = !hidden.has(name);
+    c.onchange = () => { if (c.checked) hidden.delete(name); else hidden.add(name); move(0); };
+    l.append(c, ' ' + name);
+    box.append(l);
+  }
+}
+
 function theme(next) {
   const dark = next || (document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
   document.documentElement.dataset.theme = dark;
   readColors();
-  if (meta && !sel) key();
+  if (meta) { if (tab === 'opcodes') open(tab); legend(); }
   redraw();
+}
+
+function legend() {
+  const box = $('legend');
+  box.textContent = '';
+  const path = text('span', 'critical path'), bar = document.createElement('i');
+  bar.className = 'bar';
+  path.prepend(bar);
+  if (occurring.length) box.append(path);
+  const used = new Set(occurring.filter(c => c !== 'lane' && c !== 'start')); // those leave no idle time
+  if (used.size) box.append(text('span', 'idle before an event, by cause:'));
+  for (const [c, col] of Object.entries(CAUSES)) {
+    if (!used.has(c)) continue;
+    const s = text('span', c), i = document.createElement('i');
+    i.style.background = col;
+    s.prepend(i);
+    box.append(s);
+  }
+  if (meta.loops && meta.loops.length) box.append(text('span', 'loops: as full as the lane is busy; click for the last iteration'));
+  if (prog.sampled) box.append(text('span', 'sampled: ' + prog.sampled, 'sampled'));
+  if (noCounters) box.append(text('span', 'counters: ' + noCounters));
 }
 
 function keys(ev) {
   const typing = ev.target === $('search');
   if (typing) {
-    const li = [...$('hits').children];
+    const li = [...$('hits').children].slice(search.skip || 0);
     if (ev.key === 'Escape') { $('search').value = ''; $('hits').hidden = true; view.focus(); }
     if (ev.key === 'Enter') go(picked);
     if ((ev.key === 'ArrowDown' || ev.key === 'ArrowUp') && hits.length) {
@@ -760,38 +1220,111 @@ function keys(ev) {
     }
     return;
   }
-  if (ev.ctrlKey || ev.metaKey || ev.altKey) return;
-  const w = T1 - T0, mid = hover ? at(hover.x) : (T0 + T1) / 2;
+  if (ev.ctrlKey || ev.metaKey || ev.altKey || !meta) return;
+  const within = ev.target.closest && ev.target.closest('button, input, select, summary, a'); // what has keys of its own
+  if (within && (ev.key === 'Enter' || ev.key === ' ' || ev.key.startsWith('Arrow'))) return;
+  const w = T1 - T0, mid = hover ? at(hover.x) : sel ? (sel.start + sel.end) / 2 : (T0 + T1) / 2;
   switch (ev.key.toLowerCase()) {
-  case 'w': zoom(1 / 1.4, mid); break;
-  case 's': zoom(1.4, mid); break;
+  case 'w': case '+': zoom(1 / 1.4, mid); break;
+  case 's': case '-': zoom(1.4, mid); break;
   case 'a': case 'arrowleft': show(T0 - w * .15, T1 - w * .15); break;
   case 'd': case 'arrowright': show(T0 + w * .15, T1 + w * .15); break;
-  case 'arrowup': scroll = Math.max(0, scroll - ROW); redraw(); break;
+  case 'arrowup': move(-ROW); break;
   case 'arrowdown': move(ROW); break;
-  case 'f': if (sel) { const l = Math.max((sel.end - sel.start) * 4, 40); show((sel.start + sel.end - l) / 2, (sel.start + sel.end + l) / 2); } break;
-  case '0': show(-span * .01, span * 1.01); break;
+  case 'f': if (sel) { const l = Math.max((sel.end - sel.start) * 4, 40); jump((sel.start + sel.end - l) / 2, (sel.start + sel.end + l) / 2); } break;
+  case '0': all(); break;
+  case 'backspace': { const b = past.pop(); if (b) show(b[0], b[1]); break; }
   case ',': neighbour(-1); break;
-  case '.': neighbour(1); break;
+  case '.': case 'enter': neighbour(1); break;
+  case '[': across(-1); break;
+  case ']': across(1); break;
   case 'p': if (sel) { const b = sel.preds.find(l => l.binds) || sel.preds[0]; if (b) select(sel.s, b.id, true); } break;
+  case 'b': if (prog.blocks.length > 1) open('blocks'); break;
+  case 'o': open('operators'); break;
+  case 'm': setSelecting(!selecting); break;
   case 'c': $('critical').click(); break;
   case 't': theme(); break;
   case '/': $('search').focus(); $('search').select(); break;
-  case '?': $('keys').hidden = !$('keys').hidden; break;
-  case 'escape': if (!$('keys').hidden) $('keys').hidden = true; else deselect(); break;
+  case '?': help(); break;
+  case 'escape':
+    if (!$('keys').hidden) help();
+    else if (!$('hits').hidden) $('hits').hidden = true;
+    else deselect();
+    break;
   default: return;
   }
   ev.preventDefault();
 }
 
+function help() {
+  $('keys').hidden = !$('keys').hidden;
+  $('help').setAttribute('aria-expanded', !$('keys').hidden);
+}
+
+function setSelecting(on) {
+  selecting = on;
+  $('select').setAttribute('aria-pressed', on);
+  view.style.cursor = on ? 'crosshair' : '';
+}
+
 function move(dy) {
-  scroll = Math.max(0, Math.min(scroll + dy, layout().height - view.clientHeight + 20));
-  if (layout().height < view.clientHeight) scroll = 0;
+  const most = Math.max(0, layout().height - view.clientHeight + 20);
+  scroll = Math.max(0, Math.min(scroll + dy, layout().height < view.clientHeight ? 0 : most));
   redraw();
 }
 
+// tip says what is under the pointer.
+let tipKey = '';
+function tip() {
+  const box = $('tip');
+  let s = '';
+  const row = hover && !hover.down ? rowAt(hover.y) : null;
+  if (row && hover.x < LABEL && lane(row)) {
+    const r = meta.sections[row.s].rows[row.r];
+    s = r.name + '\n' + time(r.busy) + ' busy of ' + time(meta.sections[row.s].span) + (hasParts(row.s, row.r) ? '\nclick: one event under the other, whole' : '');
+  } else if (row && row.c !== undefined && hover.x >= LABEL) {
+    const c = counters[row.c], k = first(c.time.length, i => c.time[i] > at(hover.x)) - 1;
+    if (k >= 0) s = c.name + '\n' + time(at(hover.x)) + ': ' + amount(c.value[k], c.unit) + (c.most ? ' of ' + amount(c.most, c.unit) : '');
+  } else {
+    const h = hover && !hover.down ? hit(hover.x, hover.y) : null;
+    if (h && h.loop) {
+      const l = h.loop, info = meta.loops[l[0]];
+      s = 'loop ' + info.name + ', ' + info.trips.toLocaleString('en') + ' trips\n' + time(l[3] - l[1]) + ', ' + time((l[3] - l[1]) / info.trips) + ' an iteration\n' +
+        meta.sections[h.s].rows[h.row].name + ' busy ' + time(l[4]) + ' (' + (100 * l[4] / Math.max(1, l[3] - l[1])).toFixed(1) + ' %), mostly ' + meta.kinds[l[5]] + '\nclick: its last iteration';
+    } else if (h) {
+      const one = h.r.id[h.i] !== NONE;
+      s = (one ? [meta.kinds[h.r.kind[h.i]], names.get(h.r.id[h.i])].filter(Boolean).join('  ') : 'events too short to draw; click zooms in') + '\n' +
+        time(h.r.t0[h.i]) + ', ' + time(h.r.t1[h.i] - h.r.t0[h.i]) + (one ? '' : ', ' + Math.round(100 * h.r.share[h.i] / 255) + ' % busy') +
+        (one && h.r.cause[h.i] ? '\nheld by: ' + meta.causes[h.r.cause[h.i] - 1] : '');
+    }
+  }
+  box.hidden = !s;
+  if (!s) { tipKey = ''; return; }
+  if (s !== tipKey) { box.textContent = s; tipKey = s; tip.w = box.offsetWidth; tip.h = box.offsetHeight; }
+  box.style.left = Math.max(2, Math.min(hover.x + 14, view.clientWidth - tip.w - 4)) + 'px';
+  box.style.top = Math.max(2, hover.y + 18 + tip.h > view.clientHeight ? hover.y - tip.h - 8 : hover.y + 16) + 'px';
+}
+
+// click acts on what is at a point.
+function click(px, py) {
+  const row = rowAt(py);
+  if (px < LABEL && row && lane(row)) {
+    const k = row.s + ':' + row.r;
+    if (hasParts(row.s, row.r)) { if (!unfolded.delete(k)) unfolded.add(k); move(0); }
+    return;
+  }
+  const h = hit(px, py);
+  if (!h) deselect();
+  else if (h.loop) {
+    const info = meta.loops[h.loop[0]], pad = (info.end - info.start) * .04;
+    jump(info.start - pad, info.end + pad);
+    say('last iteration of loop ' + info.name);
+  } else if (h.r.id[h.i] === NONE) { past.push([T0, T1]); zoom(.2, at(px)); } else select(h.s, h.r.id[h.i], false);
+}
+
 function listen() {
-  let drag = null, moved = false;
+  const down = new Map(); // pointers that are down
+  let drag = null, moved = false, pinch = null, from = null;
   view.addEventListener('wheel', ev => {
     ev.preventDefault();
     if (ev.ctrlKey || ev.metaKey) { zoom(Math.pow(1.0025, ev.deltaY), at(ev.offsetX)); return; }
@@ -801,61 +1334,166 @@ function listen() {
     } else if (layout().height > view.clientHeight) move(ev.deltaY);
     else zoom(Math.pow(1.0015, ev.deltaY), at(ev.offsetX));
   }, {passive: false});
-  view.addEventListener('pointerdown', ev => { drag = {x: ev.clientX, y: ev.clientY, T0, T1, scroll}; moved = false; view.setPointerCapture(ev.pointerId); });
-  view.addEventListener('pointermove', ev => {
-    hover = {x: ev.offsetX, y: ev.offsetY};
-    if (drag) {
-      const dx = ev.clientX - drag.x;
-      if (Math.abs(dx) + Math.abs(ev.clientY - drag.y) > 3) moved = true;
-      const d = -dx / (view.clientWidth - LABEL) * (drag.T1 - drag.T0);
-      if (moved) { show(drag.T0 + d, drag.T1 + d); scroll = drag.scroll; move(drag.y - ev.clientY); }
+  const spot = () => { // middle and distance of two pointers
+    const [a, b] = [...down.values()];
+    return {x: (a.x + b.x) / 2, d: Math.max(20, Math.abs(a.x - b.x), Math.abs(a.y - b.y))};
+  };
+  view.addEventListener('pointerdown', ev => {
+    down.set(ev.pointerId, {x: ev.offsetX, y: ev.offsetY});
+    view.setPointerCapture(ev.pointerId);
+    hover = {x: ev.offsetX, y: ev.offsetY, down: true};
+    if (down.size === 2) {
+      const p = spot();
+      pinch = {d: p.d, t: at(p.x), w: T1 - T0};
+      drag = from = null;
+      moved = true;
       return;
     }
-    const h = hit(ev.offsetX, ev.offsetY), tip = $('tip');
-    tip.hidden = !h;
-    if (h) {
-      const one = h.r.id[h.i] !== NONE;
-      tip.textContent = (one ? [meta.kinds[h.r.kind[h.i]], names.get(h.r.id[h.i])].filter(Boolean).join('  ') : 'several events, zoom in') + '\n' +
-        time(h.r.t0[h.i]) + ', ' + time(h.r.t1[h.i] - h.r.t0[h.i]) +
-        (one && h.r.cause[h.i] ? '\nheld by: ' + meta.causes[h.r.cause[h.i] - 1] : '');
-      tip.style.left = Math.min(ev.offsetX + 14, view.clientWidth - tip.offsetWidth - 4) + 'px';
-      tip.style.top = Math.min(ev.offsetY + 14, view.clientHeight - tip.offsetHeight - 4) + 'px';
+    moved = false;
+    if ((ev.shiftKey || selecting) && ev.offsetX >= LABEL) from = {t: at(ev.offsetX), y: ev.offsetY};
+    else drag = {x: ev.offsetX, y: ev.offsetY, T0, T1, scroll};
+  });
+  view.addEventListener('pointermove', ev => {
+    const p = down.get(ev.pointerId);
+    hover = {x: ev.offsetX, y: ev.offsetY, down: down.size > 0};
+    if (p) { p.x = ev.offsetX; p.y = ev.offsetY; }
+    if (pinch && down.size === 2) {
+      const q = spot(), w = pinch.w * pinch.d / q.d, part = (q.x - LABEL) / (view.clientWidth - LABEL);
+      show(pinch.t - w * part, pinch.t + w * (1 - part));
+      return;
     }
+    if (from) {
+      moved = true;
+      const rows = layout().rows.filter(r => lane(r) && r.y < Math.max(from.y, ev.offsetY) && r.y + ROW > Math.min(from.y, ev.offsetY));
+      if (rows.length) {
+        const s = rows[ev.offsetY >= from.y ? 0 : rows.length - 1].s, t = at(Math.max(LABEL, ev.offsetX));
+        area = {s, rows: rows.filter(r => r.s === s).map(r => r.r), t0: Math.min(from.t, t), t1: Math.max(from.t, t), sums: null};
+      }
+      redraw();
+      return;
+    }
+    if (drag) {
+      const dx = ev.offsetX - drag.x;
+      if (Math.abs(dx) + Math.abs(ev.offsetY - drag.y) > (ev.pointerType === 'touch' ? 8 : 3)) moved = true;
+      const d = -dx / (view.clientWidth - LABEL) * (drag.T1 - drag.T0);
+      if (moved) { show(drag.T0 + d, drag.T1 + d); scroll = drag.scroll; move(drag.y - ev.offsetY); }
+      return;
+    }
+    tip();
   });
-  view.addEventListener('pointerup', ev => {
-    drag = null;
-    if (moved) return;
-    const h = hit(ev.offsetX, ev.offsetY);
-    if (!h) deselect();
-    else if (h.r.id[h.i] === NONE) zoom(.2, at(ev.offsetX));
-    else select(h.s, h.r.id[h.i], false);
-  });
-  view.addEventListener('pointerleave', () => { hover = null; $('tip').hidden = true; });
+  const up = ev => {
+    if (!down.delete(ev.pointerId)) return;
+    if (hover) hover.down = down.size > 0;
+    if (pinch) { if (!down.size) pinch = null; drag = null; return; }
+    const start = from;
+    drag = from = null;
+    if (start && moved && area) { setSelecting(false); selectArea(area.s, area.rows, area.t0, area.t1); return; }
+    if (!moved && ev.type === 'pointerup') click(ev.offsetX, ev.offsetY);
+    if (ev.pointerType === 'touch') { hover = null; tip(); }
+  };
+  view.addEventListener('pointerup', up);
+  view.addEventListener('pointercancel', up);
+  view.addEventListener('pointerleave', () => { hover = null; tip(); });
   let mapDrag = false;
-  const jump = ev => {
+  const jumpTo = ev => {
     const t = (ev.offsetX - LABEL) / (map.clientWidth - LABEL) * span, w = T1 - T0;
     show(t - w / 2, t + w / 2);
   };
-  map.addEventListener('pointerdown', ev => { mapDrag = true; map.setPointerCapture(ev.pointerId); jump(ev); });
-  map.addEventListener('pointermove', ev => { if (mapDrag) jump(ev); });
+  map.addEventListener('pointerdown', ev => { mapDrag = true; map.setPointerCapture(ev.pointerId); jumpTo(ev); });
+  map.addEventListener('pointermove', ev => { if (mapDrag) jumpTo(ev); });
   map.addEventListener('pointerup', () => { mapDrag = false; });
   addEventListener('keydown', keys);
   addEventListener('resize', () => { redraw(); load(); });
   let wait = 0;
   $('search').addEventListener('input', ev => { clearTimeout(wait); const q = ev.target.value; wait = setTimeout(() => search(q), 120); });
-  $('fit').onclick = () => show(-span * .01, span * 1.01);
+  $('fit').onclick = all;
+  $('select').onclick = () => setSelecting(!selecting);
   $('critical').onclick = () => { marks = !marks; $('critical').setAttribute('aria-pressed', marks); redraw(); };
   $('theme').onclick = () => theme();
-  $('help').onclick = () => { $('keys').hidden = !$('keys').hidden; };
+  $('help').onclick = help;
+  $('sort').onchange = ev => { sorting = ev.target.value; redraw(); };
+  $('lanes').addEventListener('toggle', laneList);
+  $('block').onclick = () => open('blocks');
 }
 
-function fromLink() {
+async function fromLink() {
   const p = new URLSearchParams(location.hash.slice(1));
+  const b = parseInt(p.get('b') || prog.first, 10);
+  if (b !== blk && b >= 0 && b < prog.blocks.length) await openBlock(b);
   const t0 = parseFloat(p.get('t0')), t1 = parseFloat(p.get('t1'));
-  if (p.get('show')) { shown = p.get('show').split(',').map(Number).filter(s => s < meta.sections.length); buttons(); }
-  if (t0 < t1) show(t0, t1); else show(-span * .01, span * 1.01);
+  if (p.get('show')) {
+    const want = p.get('show').split(',').map(Number).filter(s => s < meta.sections.length);
+    for (const s of want) if (!shown.includes(s)) await toggle(s);
+    shown = want;
+    buttons();
+  }
+  if (t0 < t1) show(t0, t1); else all();
   const m = /^(\d+):(\d+)$/.exec(p.get('sel') || '');
   if (m) select(+m[1], +m[2], false);
+}
+
+// openBlock shows a block. Causes, the critical path and counters come behind
+// its first picture.
+async function openBlock(b) {
+  let m;
+  try { m = await src.open(b); } catch (e) { $('status').textContent = e.message; return; }
+  blk = b;
+  meta = m;
+  meta.sections.forEach(s => { s.ready = !s.folded || s.rows.some(r => r.events); });
+  sel = area = groups = null;
+  counters = [];
+  noCounters = '';
+  occurring = [];
+  past = [];
+  unfolded = new Set();
+  scroll = 0;
+  names.clear();
+  const facts = $('blockfacts');
+  facts.textContent = '';
+  if (prog.blocks.length > 1) for (const f of meta.facts) fact(facts, f);
+  const one = prog.blocks[b];
+  $('block').hidden = prog.blocks.length < 2;
+  $('block').textContent = one.name + '  ▾';
+  span = Math.max(1, ...meta.sections.map(s => s.span));
+  shown = meta.sections.map((_, i) => i).filter(i => !meta.sections[i].folded);
+  usual = shown.slice();
+  tiles = meta.sections.map(() => null);
+  $('empty').hidden = meta.sections.some(s => s.rows.length);
+  wholeKey = '';
+  buttons();
+  open(tab === 'blocks' || tab === 'operators' ? tab : 'opcodes');
+  legend();
+  T0 = -span * .01;
+  T1 = span * 1.01;
+  behind(b);
+}
+
+// behind loads what the first picture does not need.
+async function behind(b) {
+  await new Promise(r => setTimeout(r, 50));
+  while (loading) await new Promise(r => setTimeout(r, 20));
+  try {
+    const list = await src.why();
+    if (b !== blk) return;
+    occurring = list;
+    tiles = tiles.map(() => null);
+    legend();
+    load();
+    const c = await src.counters();
+    if (b !== blk) return;
+    counters = c.counters;
+    for (const q of counters) q.top = q.most || Math.max(...q.value);
+    noCounters = c.reason || '';
+    legend();
+    if ($('lanes').open) laneList();
+    redraw();
+  } catch (e) { $('status').textContent = e.message; }
+}
+
+function fact(box, f) {
+  const d = document.createElement('div');
+  d.append(text('dt', f.name), text('dd', f.value));
+  box.append(d);
 }
 
 async function start() {
@@ -866,44 +1504,16 @@ async function start() {
   theme(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
   const data = $('data');
   src = data ? new Local(data.textContent.trim()) : new Remote();
-  meta = await src.meta();
-  document.title = meta.title + ' – perfsim';
-  $('title').textContent = meta.title;
-  for (const f of meta.facts) {
-    const d = document.createElement('div');
-    d.append(text('dt', f.name), text('dd', f.value));
-    $('facts').append(d);
-  }
-  if (meta.blocks) {
-    const box = document.createElement('details'), list = document.createElement('ol');
-    box.append(text('summary', meta.blocks.length + ' blocks'), list);
-    for (const b of meta.blocks) list.append(text('li', b.name + ': ' + b.value));
-    $('facts').after(box);
-  }
-  const used = new Set(meta.occurring.filter(c => c !== 'lane' && c !== 'start')); // those leave no idle time
-  for (const [c, col] of Object.entries(CAUSES)) {
-    if (!used.has(c)) continue;
-    const s = text('span', c), i = document.createElement('i');
-    i.style.background = col;
-    s.prepend(i);
-    $('legend').append(s);
-  }
-  if (used.size) $('legend').prepend(text('span', 'idle before an event, by cause:'));
-  const path = text('span', 'critical path'), bar = document.createElement('i');
-  bar.className = 'bar';
-  path.prepend(bar);
-  $('legend').prepend(path);
-  span = Math.max(1, ...meta.sections.map(s => s.span));
-  shown = meta.sections.map((_, i) => i).filter(i => !meta.sections[i].folded);
-  usual = shown.slice();
-  tiles = meta.sections.map(() => null);
-  $('empty').hidden = meta.events > 0;
-  buttons();
+  prog = await src.program();
+  document.title = prog.title + ' – perfsim';
+  $('title').textContent = prog.title;
+  for (const f of prog.facts) fact($('facts'), f);
   listen();
-  key();
-  fromLink();
+  if (!prog.blocks.length) { $('empty').hidden = false; return; }
+  blk = -1;
+  await fromLink();
   addEventListener('hashchange', fromLink);
-  view.focus();
+  view.focus({preventScroll: true});
 }
 start().catch(e => { document.getElementById('status').textContent = 'perfsim does not answer: ' + e.message; });
 })();

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"perfsim/cmd/internal/web"
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/tracklayout"
+)
+
+// viewClasses are what the times of operators are of.
+var viewClasses = [...]string{"PE", "Activation", "DVE", "Pool", "SP", "DMA", "collectives", "other"}
+
+// classOf returns the class of a lane.
+func classOf(m *components.Module, lane uint16) int {
+	if m.Lanes.Kind.At(int(lane)) == components.LaneStream {
+		return 6
+	}
+	switch m.Lanes.Engine.At(int(lane)) {
+	case components.PE:
+		return 0
+	case components.Activation:
+		return 1
+	case components.DVE:
+		return 2
+	case components.Pool:
+		return 3
+	case components.SP:
+		return 4
+	case components.DMA:
+		return 5
+	}
+	return 7
+}
+
+// scopePrefix begins a search for the instructions of a scope.
+const scopePrefix = "scope:"
+
+// placeOf returns where instruction i comes from: its scope, source line or
+// operator, else its opcode.
+func (v *viewer) placeOf(i uint32) string {
+	if s := v.m.ScopeOf(components.InstrID(i)); s != 0 {
+		return v.m.Symbols.String(s)
+	}
+	return v.m.OpcodeName(v.m.Instr.Opcode.At(int(i)))
+}
+
+// mostPageGroups bounds the operators that the page lists.
+const mostPageGroups = 3000
+
+// groups sums the busy time of one run of the block up by scope, as a tree.
+func (v *viewer) groups() []web.Group {
+	busy := v.p.rowBusy()
+	runs := v.runsOf()
+	var out []web.Group
+	byPath := map[string]int{}
+	var place func(path string, isPath bool) int
+	place = func(path string, isPath bool) int {
+		if n, ok := byPath[path]; ok {
+			return n
+		}
+		parent, name := -1, path
+		if isPath {
+			if layer, last := components.SplitScope(path); layer != "" {
+				parent, name = place(layer, true), last
+			}
+		}
+		byPath[path] = len(out)
+		out = append(out, web.Group{Name: name, Parent: parent, Path: scopePrefix + path, Busy: make([]uint64, len(viewClasses))})
+		return len(out) - 1
+	}
+	type key struct {
+		sym ecs.Symbol
+		op  components.Opcode
+	}
+	cache := map[key]int{}
+	classes := make([]int, v.m.Lanes.Len())
+	for l := range classes {
+		classes[l] = classOf(v.m, uint16(l))
+	}
+	for i := v.first; i < v.end; i++ {
+		if v.loop(i) {
+			continue
+		}
+		k := key{sym: v.m.ScopeOf(components.InstrID(i))}
+		if k.sym == 0 {
+			k.op = v.m.Instr.Opcode.At(int(i))
+		}
+		n, ok := cache[k]
+		if !ok {
+			n = place(v.placeOf(i), v.m.Instr.Scope.Get(int(i)) != 0)
+			cache[k] = n
+		}
+		out[n].Busy[classes[v.m.Instr.Lane.At(int(i))]] += busy[i]
+		out[n].Events += v.p.times.At(components.InstrID(i))
+	}
+	for n := len(out) - 1; n >= 0; n-- { // parents come before their children
+		g := &out[n]
+		if g.Parent >= 0 {
+			p := &out[g.Parent]
+			p.Events += g.Events
+			for c := range g.Busy {
+				p.Busy[c] += g.Busy[c]
+			}
+		}
+	}
+	for n := range out {
+		out[n].Events /= runs
+		for c := range out[n].Busy {
+			out[n].Busy[c] /= runs
+		}
+	}
+	return largest(out, mostPageGroups)
+}
+
+// largest returns the groups with most time, parents before children, each
+// with all its parents.
+func largest(all []web.Group, most int) []web.Group {
+	if len(all) <= most {
+		return all
+	}
+	sum := func(g *web.Group) (s uint64) {
+		for _, ns := range g.Busy {
+			s += ns
+		}
+		return s
+	}
+	order := make([]int, len(all))
+	for n := range order {
+		order[n] = n
+	}
+	// A parent has at least the time of its child and stands before it.
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sum(&all[b]), sum(&all[a])) })
+	order = order[:most]
+	slices.Sort(order)
+	at := map[int]int{-1: -1}
+	var out []web.Group
+	for _, n := range order {
+		g := all[n]
+		p, ok := at[g.Parent]
+		if !ok {
+			continue
+		}
+		at[n] = len(out)
+		g.Parent = p
+		out = append(out, g)
+	}
+	return out
+}
+
+// counters returns the memory in use and the rates over time.
+func (v *viewer) counters() ([]web.Counter, string) {
+	if len(v.loops) > 0 {
+		return nil, "not drawn where loops repeat: only their last iterations have times of single events"
+	}
+	t, err := v.p.res.Timeline(v.p.ctx, tracklayout.Options{Block: v.block, Counters: true})
+	if err != nil {
+		return nil, err.Error()
+	}
+	var out []web.Counter
+	mem := v.w.Machine.Memory
+	for _, s := range t.Series {
+		c := web.Counter{Name: s.Name, Unit: s.Unit, Time: s.Time, Value: s.Value}
+		switch {
+		case strings.HasPrefix(s.Name, "busy "):
+			continue
+		case strings.HasSuffix(s.Name, "SBUF in use"):
+			c.Most = float64(mem.SBUFBytes)
+		case strings.HasSuffix(s.Name, "PSUM banks in use"):
+			c.Most = float64(mem.PSUMBanks)
+		default:
+			c.Most = mem.HBMRate
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, "none: no instruction says which memory it uses"
+	}
+	return out, ""
+}

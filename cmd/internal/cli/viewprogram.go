@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dustin/go-humanize"
+
+	"perfsim/cmd/internal/web"
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems"
+	"perfsim/systems/summary"
+)
+
+// viewProgram turns a simulated module into what the page shows. What only some
+// parts of the page need is worked out when it is first asked for.
+type viewProgram struct {
+	ctx    context.Context // of the command
+	res    *systems.Result
+	w      *components.World
+	blocks []int // top-level blocks, most time over all runs first
+	first  int   // of blocks, the one that is shown at first
+	times  *components.Executions
+
+	rowBusy func() []uint64 // summary.RowBusy
+	why     func() (*viewReasons, error)
+	known   atomic.Pointer[viewReasons] // what why returned, nil before
+	viewers sync.Map                    // *viewer by index of blocks
+}
+
+// viewReasons are what held the events of run A.
+type viewReasons struct {
+	attr     *components.Attribution
+	slack    []uint64
+	critical ecs.Bits
+}
+
+func newViewProgram(ctx context.Context, res *systems.Result, block string) (*viewProgram, error) {
+	w := &res.World.World
+	m := w.Module
+	p := &viewProgram{ctx: ctx, res: res, w: w, blocks: m.TopBlocks(), times: components.NewExecutions(m, w.Config.Loops)}
+	slices.SortStableFunc(p.blocks, func(a, b int) int { return cmp.Compare(p.total(b), p.total(a)) })
+	if block != "" {
+		p.first = slices.IndexFunc(p.blocks, func(b int) bool { return block == p.blockName(b) || block == m.BlockName(b) })
+		if p.first < 0 {
+			return nil, usagef("no top-level block is called %q", block)
+		}
+	}
+	p.rowBusy = sync.OnceValue(func() []uint64 { return summary.RowBusy(w) })
+	p.why = sync.OnceValues(func() (*viewReasons, error) {
+		r, err := p.reasons(ctx)
+		p.known.Store(r)
+		return r, err
+	})
+	return p, nil
+}
+
+func (p *viewProgram) reasons(ctx context.Context) (*viewReasons, error) {
+	var r viewReasons
+	var err error
+	if r.attr, err = p.res.Why(ctx, components.RunA); err != nil {
+		return nil, err
+	}
+	if r.slack, err = p.res.Slack(ctx); err != nil {
+		return nil, err
+	}
+	paths, err := p.res.Paths(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.critical = ecs.NewBits(p.w.Module.Instr.Len())
+	for _, path := range paths {
+		for _, i := range path.Steps {
+			r.critical.Set(uint32(i))
+		}
+	}
+	return &r, nil
+}
+
+func (p *viewProgram) blockName(b int) string {
+	m := p.w.Module
+	return m.FunctionName(int(m.Blocks.Function.At(b))) + "/" + m.BlockName(b)
+}
+
+func (p *viewProgram) runs(b int) uint64 {
+	return p.w.Module.Functions.Runs.At(int(p.w.Module.Blocks.Function.At(b)))
+}
+
+// total returns the time of a top-level block in all runs of its function, run
+// A, in ns.
+func (p *viewProgram) total(b int) uint64 {
+	return ecs.MulSat(p.w.BlockLatency(p.w.Blocks[b], components.RunA), p.runs(b))
+}
+
+// program describes the module with the figures of run.
+func (p *viewProgram) program() *web.Program {
+	m := p.w.Module
+	rep := p.res.Report()
+	out := &web.Program{Title: m.Name, First: p.first, Open: func(n int) (*web.Dataset, error) { return p.viewer(n).dataset(), nil }}
+	fact := func(name, value string) { out.Facts = append(out.Facts, web.Fact{Name: name, Value: value}) }
+	if rep.Machine != nil {
+		fact("machine", *rep.Machine+", "+rep.Model+" model")
+	} else {
+		fact("machine", "none: replayed")
+	}
+	fact("instructions", humanize.Comma(int64(rep.Instructions)))
+	fact("latency", nanos(rep.LatencyA)+rangeText(rep.Range))
+	if rep.LatencyB.Known() {
+		fact("without anti-dependencies", nanos(uint64(rep.LatencyB)))
+	}
+	if rep.Measured != nil {
+		text := nanos(*rep.Measured)
+		if rep.ErrorPercent != nil {
+			text += fmt.Sprintf(" (prediction %+.1f %%)", *rep.ErrorPercent)
+		}
+		fact("measured", text)
+	}
+	if rep.Recorded != nil {
+		fact("simulated, as recorded", nanos(*rep.Recorded))
+	}
+	for _, b := range p.blocks {
+		out.Blocks = append(out.Blocks, web.Block{Name: p.blockName(b), Runs: p.runs(b), NS: p.w.BlockLatency(p.w.Blocks[b], components.RunA),
+			Total: min(p.total(b), math.MaxInt64), Events: int(m.Blocks.End.At(b) - m.Blocks.First.At(b))})
+	}
+	return out
+}
+
+func (p *viewProgram) viewer(n int) *viewer {
+	v, ok := p.viewers.Load(n)
+	if !ok {
+		v, _ = p.viewers.LoadOrStore(n, newViewer(p, p.blocks[n]))
+	}
+	return v.(*viewer)
+}
+
+// static gathers what the page as one file needs of the events of a block.
+func (p *viewProgram) static(block int, ids []uint32) (web.Static, error) {
+	return p.viewer(block).static(ids), nil
+}
