@@ -56,7 +56,6 @@ func TestCommandsAgreeOnRealFiles(t *testing.T) {
 	if proptest.Long() {
 		most = 3_000_000
 	}
-	dir := t.TempDir()
 	n := 0
 	err := filepath.WalkDir(sharedData, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -71,10 +70,12 @@ func TestCommandsAgreeOnRealFiles(t *testing.T) {
 		}
 		var a answer
 		decode(t, out.String(), &a)
-		if a.A == 0 || len(a.Engines) == 0 {
-			return nil
+		if a.A == 0 || len(a.Engines) == 0 || a.Instructions > 300_000 {
+			return nil // a trace of millions of instructions fills the disk
 		}
 		n++
+		dir := t.TempDir()
+		defer os.RemoveAll(dir)
 		for _, loops := range []string{"once", "trips"} {
 			agree(t, dir, fmt.Sprint("r", n, loops), path, loops)
 		}

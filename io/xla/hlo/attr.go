@@ -7,41 +7,6 @@ import (
 	"perfsim/components"
 )
 
-// intAttr maps the names of integer-list attributes to their keys.
-func intAttr(key string) (components.OpAttr, bool) {
-	switch key {
-	case "dimensions":
-		return components.AttrDimensions, true
-	case "lhs_contracting_dims":
-		return components.AttrLHSContract, true
-	case "rhs_contracting_dims":
-		return components.AttrRHSContract, true
-	case "lhs_batch_dims":
-		return components.AttrLHSBatch, true
-	case "rhs_batch_dims":
-		return components.AttrRHSBatch, true
-	case "lhs_ragged_dims":
-		return components.AttrLHSRagged, true
-	case "rhs_group_dims":
-		return components.AttrRHSGroup, true
-	case "dynamic_slice_sizes", "slice_sizes":
-		return components.AttrSliceSizes, true
-	case "offset_dims", "update_window_dims":
-		return components.AttrOffsetDims, true
-	case "collapsed_slice_dims", "inserted_window_dims":
-		return components.AttrCollapsedDims, true
-	case "start_index_map", "scatter_dims_to_operand_dims":
-		return components.AttrIndexMap, true
-	case "operand_batching_dims", "input_batching_dims":
-		return components.AttrOperandBatching, true
-	case "start_indices_batching_dims", "scatter_indices_batching_dims":
-		return components.AttrIndicesBatching, true
-	case "fft_length":
-		return components.AttrFFTLength, true
-	}
-	return 0, false
-}
-
 // attributes takes ", key=value …" after the operands of op.
 func (p *parser) attributes(op components.OpID) bool {
 	for p.exact(", ") || p.accept(',') {
@@ -63,25 +28,18 @@ func (p *parser) attributes(op components.OpID) bool {
 
 func (p *parser) attribute(op components.OpID, key string, at int) bool {
 	g := p.g
-	switch key {
-	case "metadata":
+	if key == "metadata" { // by far the most frequent
 		return p.metadata(op)
-	case "calls":
-		return p.callee(op, components.RoleCalls)
-	case "to_apply":
-		return p.callee(op, components.RoleToApply)
-	case "body":
-		return p.callee(op, components.RoleBody)
-	case "condition":
-		return p.callee(op, components.RoleCondition)
-	case "branch_computations", "true_computation", "false_computation":
-		return p.callee(op, components.RoleBranch)
-	case "select":
-		return p.callee(op, components.RoleSelect)
-	case "scatter":
-		return p.callee(op, components.RoleScatter)
-	case "called_computations":
-		return p.callee(op, components.RoleCalled)
+	}
+	if p.attrs == nil {
+		p.attrs = attrs()
+	}
+	if r := p.attrs.word(key); r != nil {
+		if taken, ok := r.take(p, op); taken {
+			return ok
+		}
+	}
+	switch key {
 	case "control-predecessors":
 		return p.controlPredecessors(op)
 	case "index":
@@ -97,73 +55,8 @@ func (p *parser) attribute(op components.OpID, key string, at int) bool {
 		}
 		g.Ops.Index[op] = int32(v)
 		return true
-	case "kind":
-		return p.enum(op, components.AttrFusionKind, func(w string) (int64, bool) {
-			k, ok := components.ParseFusionKind(w)
-			return int64(k), ok
-		})
-	case "direction":
-		return p.enum(op, components.AttrDirection, func(w string) (int64, bool) {
-			d, ok := components.ParseDirection(w)
-			return int64(d), ok
-		})
-	case "channel_id":
-		return p.intAttr(op, components.AttrChannelID)
-	case "iota_dimension":
-		return p.intAttr(op, components.AttrIotaDimension)
-	case "index_vector_dim":
-		return p.intAttr(op, components.AttrIndexVectorDim)
-	case "feature_group_count":
-		return p.intAttr(op, components.AttrFeatureGroups)
-	case "batch_group_count":
-		return p.intAttr(op, components.AttrBatchGroups)
-	case "feature_index":
-		return p.intAttr(op, components.AttrFeatureIndex)
-	case "cross_program_prefetch_index":
-		return p.intAttr(op, components.AttrCrossProgram)
-	case "k":
-		return p.intAttr(op, components.AttrTopK)
-	case "use_global_device_ids":
-		return p.boolAttr(op, components.AttrUseGlobalDeviceIDs)
-	case "is_stable":
-		return p.boolAttr(op, components.AttrIsStable)
-	case "is_host_transfer":
-		return p.boolAttr(op, components.AttrHostTransfer)
-	case "custom_call_target":
-		return p.quotedAttr(op, components.AttrCustomCallTarget)
-	case "async_execution_thread":
-		return p.quotedAttr(op, components.AttrThread)
-	case "backend_config": // a JSON object, or the same inside a quoted string
-		return p.textAttr(op, components.AttrBackendConfig)
-	case "sharding":
-		return p.textAttr(op, components.AttrSharding)
-	case "frontend_attributes":
-		return p.textAttr(op, components.AttrFrontend)
-	case "slice":
-		return p.slices(op)
-	case "window":
-		return p.window(op)
-	case "padding":
-		return p.padding(op)
-	case "dim_labels":
-		return p.dimLabels(op)
-	case "replica_groups":
-		return p.replicaGroups(op)
-	case "source_target_pairs":
-		return p.pairs(op)
-	case "output_to_operand_aliasing":
-		return p.outputAliasing(op)
 	case "literal":
 		return p.literalAttr(op)
-	}
-	// A list of lists (slice_sizes of an in-place collective-permute) is kept
-	// as text.
-	if a, ok := intAttr(key); ok && p.peek() == '{' && !strings.HasPrefix(p.s[p.pos:], "{{") {
-		v, ok := p.intList()
-		if ok {
-			g.SetInts(op, a, v...)
-		}
-		return ok
 	}
 	v, ok := p.value()
 	if !ok {
@@ -171,58 +64,6 @@ func (p *parser) attribute(op components.OpID, key string, at int) bool {
 	}
 	g.AddRaw(op, key, v)
 	return true
-}
-
-func (p *parser) enum(op components.OpID, key components.OpAttr, parse func(string) (int64, bool)) bool {
-	p.peek()
-	at := p.pos
-	w := p.word()
-	v, ok := parse(w)
-	if !ok {
-		return p.failAt(at, "%q is not one of its values", w)
-	}
-	p.g.SetInt(op, key, v)
-	return true
-}
-
-func (p *parser) intAttr(op components.OpID, key components.OpAttr) bool {
-	v, ok := p.int()
-	if ok {
-		p.g.SetInt(op, key, v)
-	}
-	return ok
-}
-
-func (p *parser) boolAttr(op components.OpID, key components.OpAttr) bool {
-	v, ok := p.bool()
-	if ok && v {
-		p.g.SetInt(op, key, 1)
-	}
-	return ok
-}
-
-func (p *parser) quotedAttr(op components.OpID, key components.OpAttr) bool {
-	v, ok := p.quoted()
-	if ok {
-		p.g.SetAttrStr(op, key, v)
-	}
-	return ok
-}
-
-// textAttr takes a value as it is written, or as the content of a quoted
-// string when it would not be one value without the quotes.
-func (p *parser) textAttr(op components.OpID, key components.OpAttr) bool {
-	var v string
-	var ok bool
-	if p.peek() == '"' {
-		v, ok = p.quoted()
-	} else {
-		v, ok = p.value()
-	}
-	if ok {
-		p.g.SetAttrStr(op, key, v)
-	}
-	return ok
 }
 
 // literalAttr takes the literal= of a custom-call: a shape and a value, as text.

@@ -21,10 +21,6 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 			if kind == components.OpParameter {
 				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
 			}
-		case 11:
-			if k, ok := components.ParseFusionKind(m.str()); ok {
-				g.SetInt(op, components.AttrFusionKind, int64(k))
-			}
 		case 13:
 			if kind == components.OpGetTupleElement {
 				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
@@ -52,28 +48,12 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 			gatherSizes = m.ints(gatherSizes)
 		case 21:
 			r.padding(op, m.data)
-		case 25:
-			r.setPositive(op, components.AttrFeatureIndex, m.int())
-		case 26:
-			r.setPositive(op, components.AttrChannelID, m.int())
-		case 28:
-			if len(m.data) > 0 {
-				g.SetAttrStr(op, components.AttrCustomCallTarget, m.str())
-			}
 		case 30:
 			r.dotDims(op, m.data)
-		case 32:
-			g.SetInts(op, components.AttrFFTLength, m.ints(nil)...)
 		case 33, 48:
 			r.gatherDims(op, m.data)
 		case 40:
 			g.SetAttrStr(op, components.AttrSharding, string(r.sharding(nil, m.data, 0)))
-		case 43:
-			if len(m.data) > 0 {
-				g.SetAttrStr(op, components.AttrBackendConfig, m.str())
-			}
-		case 47:
-			r.setBool(op, components.AttrHostTransfer, m.val)
 		case 49:
 			groups.Form = components.GroupsList
 			groups.Sizes, groups.Devices = r.group(groups.Sizes, groups.Devices, m.data)
@@ -81,10 +61,6 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 		case 87:
 			groups = r.deviceList(m.data)
 			haveGroups = true
-		case 50:
-			r.setAbove(op, components.AttrFeatureGroups, m.int(), 1)
-		case 58:
-			r.setAbove(op, components.AttrBatchGroups, m.int(), 1)
 		case 51:
 			r.precision(op, m.data)
 		case 52:
@@ -98,28 +74,20 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 				}
 			}
 			pairs = append(pairs, s, t)
-		case 60:
-			r.setBool(op, components.AttrIsStable, m.val)
-		case 63:
-			if d, ok := components.ParseDirection(m.str()); ok {
-				g.SetInt(op, components.AttrDirection, int64(d))
-			}
 		case 68:
 			r.frontend(op, m.data)
-		case 71:
-			r.setBool(op, components.AttrUseGlobalDeviceIDs, m.val)
 		case 74:
 			r.outputAliasing(op, m.data)
 		case 79:
 			if s := m.str(); s != "" && s != "main" {
 				g.SetAttrStr(op, components.AttrThread, s)
 			}
-		case 80:
-			g.SetInt(op, components.AttrCrossProgram, m.int())
-		case 81:
-			r.setPositive(op, components.AttrTopK, m.int())
 		case 90:
 			r.raggedDims(op, m.data)
+		default:
+			if row := attrs().byField[int64(m.num)]; row != nil {
+				row.fromProto(g, op, &m)
+			}
 		}
 	}
 	r.scratch = gatherSizes
@@ -172,22 +140,6 @@ func usesDims(k components.OpKind) bool {
 		return true
 	}
 	return false
-}
-
-func (r *protoReader) setPositive(op components.OpID, key components.OpAttr, v int64) {
-	r.setAbove(op, key, v, 0)
-}
-
-func (r *protoReader) setBool(op components.OpID, key components.OpAttr, v uint64) {
-	if v != 0 {
-		r.g.SetInt(op, key, 1)
-	}
-}
-
-func (r *protoReader) setAbove(op components.OpID, key components.OpAttr, v, low int64) {
-	if v > low {
-		r.g.SetInt(op, key, v)
-	}
 }
 
 func (r *protoReader) window(op components.OpID, b []byte) {

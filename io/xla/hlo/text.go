@@ -11,6 +11,7 @@ import (
 type parser struct {
 	scanner
 	g      *components.Graph
+	attrs  *attrIndex
 	shapes map[string]components.ShapeID // by text
 	// Where a name was defined, by StrID. An operator entry counts only when
 	// its computation is the one being read.

@@ -6,141 +6,86 @@ import (
 	"perfsim/components"
 )
 
-// attr writes one attribute with the spelling its opcode has.
+// attr writes one attribute with the spelling that its opcode has.
 func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, raw components.RawAttr) []byte {
-	g := w.g
-	begin := func(k string) []byte { return append(append(append(dst, ", "...), k...), '=') }
-	number := func(k string) []byte {
-		v, _ := g.Int(op, key)
-		return appendInt(begin(k), v)
-	}
-	yes := func(k string) []byte {
-		if v, _ := g.Int(op, key); v == 0 {
-			return dst
-		}
-		return append(begin(k), "true"...)
-	}
-	scatter := g.Ops.Kind[op] == components.OpScatter
-	list := func(gather, scatterKey string) []byte {
-		k := gather
-		if scatter {
-			k = scatterKey
-		}
-		return w.braced(begin(k), g.Ints(op, key))
-	}
-	switch key {
-	case components.AttrOffsetDims:
-		return list("offset_dims", "update_window_dims")
-	case components.AttrCollapsedDims:
-		return list("collapsed_slice_dims", "inserted_window_dims")
-	case components.AttrIndexMap:
-		return list("start_index_map", "scatter_dims_to_operand_dims")
-	case components.AttrOperandBatching:
-		return list("operand_batching_dims", "input_batching_dims")
-	case components.AttrIndicesBatching:
-		return list("start_indices_batching_dims", "scatter_indices_batching_dims")
-	case components.AttrSliceSizes:
-		if g.Ops.Kind[op] == components.OpDynamicSlice {
-			return list("dynamic_slice_sizes", "")
-		}
-		return list("slice_sizes", "slice_sizes")
-	case components.AttrDimensions, components.AttrLHSContract, components.AttrRHSContract, components.AttrLHSBatch,
-		components.AttrRHSBatch, components.AttrLHSRagged, components.AttrRHSGroup, components.AttrFFTLength:
-		return list(key.String(), key.String())
-	case components.AttrWindow:
-		return w.window(dst, op)
-	case components.AttrSlice:
-		dst = append(begin("slice"), '{')
-		for v, first := g.Ints(op, key), true; len(v) >= 3; v, first = v[3:], false {
-			if !first {
-				dst = append(dst, ", "...)
-			}
-			dst = appendInt(append(dst, '['), v[0])
-			dst = appendInt(append(dst, ':'), v[1])
-			if v[2] != 1 {
-				dst = appendInt(append(dst, ':'), v[2])
-			}
-			dst = append(dst, ']')
-		}
-		return append(dst, '}')
-	case components.AttrPadding:
-		v := g.Ints(op, key)
-		if len(v) == 0 {
-			return dst
-		}
-		dst = begin("padding")
-		for first := true; len(v) >= 3; v, first = v[3:], false {
-			if !first {
-				dst = append(dst, 'x')
-			}
-			dst = appendInt(dst, v[0])
-			dst = appendInt(append(dst, '_'), v[1])
-			if v[2] != 0 {
-				dst = appendInt(append(dst, '_'), v[2])
-			}
-		}
-		return dst
-	case components.AttrConvDims:
-		d, _ := g.ConvDims(op)
-		return appendDimLabels(begin("dim_labels"), d)
-	case components.AttrReplicaGroups:
-		return w.groups(begin("replica_groups"), op)
-	case components.AttrSourceTargetPairs:
-		dst = append(begin("source_target_pairs"), '{')
-		for v, first := g.Ints(op, key), true; len(v) >= 2; v, first = v[2:], false {
-			if !first {
-				dst = append(dst, ',')
-			}
-			dst = w.braced(dst, v[:2])
-		}
-		return append(dst, '}')
-	case components.AttrOutputAliasing:
-		dst = append(begin("output_to_operand_aliasing"), '{')
-		for v, first := g.Ints(op, key), true; len(v) >= 3; v, first = v[3:], false {
-			if !first {
-				dst = append(dst, ", "...)
-			}
-			dst = w.braced(dst, g.Path(components.PathID(v[0])))
-			dst = appendInt(append(dst, ": ("...), v[1])
-			dst = w.braced(append(dst, ", "...), g.Path(components.PathID(v[2])))
-			dst = append(dst, ')')
-		}
-		return append(dst, '}')
-	case components.AttrChannelID, components.AttrFeatureGroups, components.AttrBatchGroups, components.AttrIndexVectorDim,
-		components.AttrIotaDimension, components.AttrTopK, components.AttrCrossProgram, components.AttrFeatureIndex:
-		return number(key.String())
-	case components.AttrUseGlobalDeviceIDs, components.AttrIsStable, components.AttrHostTransfer:
-		return yes(key.String())
-	case components.AttrFusionKind:
-		v, _ := g.Int(op, key)
-		return append(begin("kind"), components.FusionKind(v).String()...)
-	case components.AttrDirection:
-		v, _ := g.Int(op, key)
-		return append(begin("direction"), components.Direction(v).String()...)
-	case components.AttrCustomCallTarget, components.AttrThread:
-		return appendQuoted(begin(key.String()), g.AttrStr(op, key))
-	case components.AttrBackendConfig:
-		v := g.AttrStr(op, key)
-		if isValue(v) && v[0] == '{' {
-			return append(begin("backend_config"), v...)
-		}
-		return appendQuoted(begin("backend_config"), v)
-	case components.AttrSharding, components.AttrFrontend:
-		v := g.AttrStr(op, key)
-		if isValue(v) && v[0] != '"' {
-			return append(begin(key.String()), v...)
-		}
-		return appendQuoted(begin(key.String()), v)
-	case components.AttrRaw:
-		name, v := g.Text(raw.Key), g.Text(raw.Value)
+	if key == components.AttrRaw {
+		name, v := w.g.Text(raw.Key), w.g.Text(raw.Value)
 		if name == "literal" { // a shape and a value
-			return append(begin(name), v...)
+			return append(beginAttr(dst, name), v...)
 		}
-		return appendValue(begin(name), v)
+		return appendValue(beginAttr(dst, name), v)
+	}
+	if r := attrs().byKey[key]; r != nil {
+		return r.put(w, dst, op)
 	}
 	// The rest is written elsewhere: literals, opcode words, and trip counts,
 	// which are in the backend configuration or follow from the condition.
 	return dst
+}
+
+func (w *writer) slices(dst []byte, op components.OpID) []byte {
+	dst = append(beginAttr(dst, "slice"), '{')
+	for v, first := w.g.Ints(op, components.AttrSlice), true; len(v) >= 3; v, first = v[3:], false {
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		dst = appendInt(append(dst, '['), v[0])
+		dst = appendInt(append(dst, ':'), v[1])
+		if v[2] != 1 {
+			dst = appendInt(append(dst, ':'), v[2])
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+func (w *writer) padding(dst []byte, op components.OpID) []byte {
+	v := w.g.Ints(op, components.AttrPadding)
+	if len(v) == 0 {
+		return dst
+	}
+	dst = beginAttr(dst, "padding")
+	for first := true; len(v) >= 3; v, first = v[3:], false {
+		if !first {
+			dst = append(dst, 'x')
+		}
+		dst = appendInt(dst, v[0])
+		dst = appendInt(append(dst, '_'), v[1])
+		if v[2] != 0 {
+			dst = appendInt(append(dst, '_'), v[2])
+		}
+	}
+	return dst
+}
+
+func (w *writer) pairs(dst []byte, op components.OpID) []byte {
+	dst = append(beginAttr(dst, "source_target_pairs"), '{')
+	for v, first := w.g.Ints(op, components.AttrSourceTargetPairs), true; len(v) >= 2; v, first = v[2:], false {
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst = w.braced(dst, v[:2])
+	}
+	return append(dst, '}')
+}
+
+func (w *writer) outputAliasing(dst []byte, op components.OpID) []byte {
+	dst = append(beginAttr(dst, "output_to_operand_aliasing"), '{')
+	for v, first := w.g.Ints(op, components.AttrOutputAliasing), true; len(v) >= 3; v, first = v[3:], false {
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		dst = w.braced(dst, w.g.Path(components.PathID(v[0])))
+		dst = appendInt(append(dst, ": ("...), v[1])
+		dst = w.braced(append(dst, ", "...), w.g.Path(components.PathID(v[2])))
+		dst = append(dst, ')')
+	}
+	return append(dst, '}')
+}
+
+func (w *writer) dimLabels(dst []byte, op components.OpID) []byte {
+	d, _ := w.g.ConvDims(op)
+	return appendDimLabels(beginAttr(dst, "dim_labels"), d)
 }
 
 // isValue reports whether v reads back as one value.
@@ -239,6 +184,7 @@ func appendDimLabels(dst []byte, d components.ConvDims) []byte {
 
 func (w *writer) groups(dst []byte, op components.OpID) []byte {
 	r, _ := w.g.ReplicaGroups(op)
+	dst = beginAttr(dst, "replica_groups")
 	switch r.Form {
 	case components.GroupsList:
 		dst = append(dst, '{')
