@@ -40,6 +40,15 @@ type Input struct {
 	SHA256 string `json:"sha256"`
 }
 
+// Check fails where the file at path is not the input.
+func (in Input) Check(ctx context.Context, path string) error {
+	sum, err := digest(ctx, path)
+	if err == nil && sum != in.SHA256 {
+		err = fmt.Errorf("%s is not the file that the sweep names: its SHA-256 is %s, not %s", path, sum, in.SHA256)
+	}
+	return err
+}
+
 // Machine is a machine to predict on.
 type Machine struct {
 	Name string `json:"name"` // as the user named it; "" for the input's own

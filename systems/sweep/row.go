@@ -191,9 +191,11 @@ func (r *caseRow) unmark(p *Plan, c Case) {
 }
 
 func (r *caseRow) replace(input, by, machine, byMachine string) {
-	pairs := []string{input, by}
-	if machine != "" {
-		pairs = append(pairs, machine, byMachine)
+	var pairs []string
+	for _, x := range [][2]string{{input, by}, {machine, byMachine}} {
+		if x[0] != "" {
+			pairs = append(pairs, x[0], x[1])
+		}
 	}
 	x := strings.NewReplacer(pairs...)
 	for _, t := range r.texts() {

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"testing"
 
@@ -25,6 +28,22 @@ func TestScripts(t *testing.T) {
 			}
 			env.Setenv("EXAMPLES", wd+"/../../../examples")
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "nats" {
+				return !errors.Is(checkServe(&queueFlags{}), errNoQueue), nil
+			}
+			return false, fmt.Errorf("no condition is called %q", name)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			// freeport puts a port that nobody listens on into PORT.
+			"freeport": func(ts *testscript.TestScript, _ bool, _ []string) {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				ts.Check(err)
+				_, port, err := net.SplitHostPort(l.Addr().String())
+				ts.Check(errors.Join(err, l.Close()))
+				ts.Setenv("PORT", port)
+			},
 		},
 	})
 }

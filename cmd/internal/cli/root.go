@@ -90,6 +90,7 @@ func commands() []command {
 		{"query", newQueryCommand},
 		{"whatif", newWhatIfCommand},
 		{"sweep", newSweepCommand},
+		{"worker", newWorkerCommand},
 		{"calibrate", newCalibrateCommand},
 		{"diff", newDiffCommand},
 		{"pack", newPackCommand},

@@ -51,7 +51,8 @@ fails is a row with its error.
 
 --shard I/N predicts one part of N and writes OUTPUT.I-of-N.part; 'perfsim sweep
 merge' makes the table of all parts. auto/N takes I from JOB_COMPLETION_INDEX or
-SLURM_ARRAY_TASK_ID.`,
+SLURM_ARRAY_TASK_ID. --serve and --queue hand cases to workers on other
+machines (perfsim worker).`,
 		Example: `  perfsim sweep --input 'modules/*.bir.json' --machine trn1 --machine trn2 -o results.csv
   perfsim sweep --input module.bir.json --whatif 'pe.clock=0.5x..2x/0.01' -o results.parquet
   perfsim sweep --input k.hlo --option buffers=2 --option buffers=3 --whatif 'dma.rate=1x,2x pe.clock=1x,2x' -o r.jsonl
@@ -140,7 +141,7 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 			return usagef("--shard %w", err)
 		}
 	}
-	if err := f.queue.check(f, spec); err != nil {
+	if err := f.queue.check(c, f.shard != "", spec); err != nil {
 		return err
 	}
 	if spec.Output == "" && !f.dryRun {
@@ -189,9 +190,11 @@ func (f *sweepFlags) predict(c *cobra.Command, plan *sweep.Plan, spec *sweep.Spe
 	defer func() { err = errors.Join(err, r.Close()) }()
 	var q workq.Queue
 	if f.queue.used() {
-		if q, err = f.queue.open(c, plan, spec); err != nil {
+		var end func(done bool)
+		if q, end, err = f.queue.open(c, plan, record); err != nil {
 			return err
 		}
+		defer func() { end(err == nil) }()
 	} else {
 		e, err := sweep.NewEvaluator(plan, resolveOptions, nil, f.jobs, spec.Files)
 		if err != nil {
