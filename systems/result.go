@@ -124,5 +124,25 @@ func (r *Result) Elasticities(ctx context.Context, progress func(done, total int
 // Side returns run A as a side of a comparison.
 func (r *Result) Side(name string) *compare.Side {
 	w := &r.World.World
-	return compare.Predicted(w, name, components.RunA, r.World.Summary.Busy(w.Module.Lanes.Len()))
+	s := compare.Predicted(w, name, components.RunA, r.World.Summary.Busy(w.Module.Lanes.Len()))
+	s.Work = r.Work()
+	s.Rates = s.Work.Predicted
+	return s
+}
+
+// MeasuredSide returns the measured times of the module as a side of a
+// comparison.
+func (l *Loaded) MeasuredSide(name string) (*compare.Side, error) {
+	w := &newWorld(l.Module).World
+	var err error
+	if w.Machine, err = l.settings.MachineOf(l.Module); err != nil {
+		return nil, err
+	}
+	if w.Config, err = l.settings.configOf(l.Module, w.Machine, 1); err != nil {
+		return nil, err
+	}
+	s := compare.Measured(l.Module)
+	s.Name, s.Work = name, work.Make(w)
+	s.Rates = s.Work.Measured
+	return s, nil
 }

@@ -31,6 +31,8 @@ type Change struct {
 	Two
 	BytesA uint64 `json:"a_bytes"` // of transfers, weighted
 	BytesB uint64 `json:"b_bytes"`
+	FLOPsA uint64 `json:"a_flops"` // weighted
+	FLOPsB uint64 `json:"b_flops"`
 }
 
 // ScopeSum are the instructions of one scope on both sides.
@@ -69,7 +71,22 @@ func (r *Report) changes(a, b *Side, x *matching) {
 		return scopes[name]
 	}
 	lasts := func(s *Side, i int) float64 { return (s.End[i] - s.Start[i]) * s.weight(i) }
-	moves := func(s *Side, i int) uint64 { return uint64(float64(s.Module.Instr.DMABytes.Get(i)) * s.weight(i)) }
+	// add adds row i of A, and row j of B; -1 for none.
+	add := func(c *Change, i, j int) {
+		c.N++
+		if i >= 0 {
+			in := &a.Module.Instr
+			c.A += lasts(a, i)
+			c.BytesA += uint64(float64(in.DMABytes.Get(i)) * a.weight(i))
+			c.FLOPsA += uint64(2 * float64(in.MACs.Get(i)) * a.weight(i))
+		}
+		if j >= 0 {
+			in := &b.Module.Instr
+			c.B += lasts(b, j)
+			c.BytesB += uint64(float64(in.DMABytes.Get(j)) * b.weight(j))
+			c.FLOPsB += uint64(2 * float64(in.MACs.Get(j)) * b.weight(j))
+		}
+	}
 	matched := make([]bool, len(b.Start))
 	waits := map[string]bool{}
 	for op, w := range a.Module.WaitOpcodes() {
@@ -84,10 +101,7 @@ func (r *Report) changes(a, b *Side, x *matching) {
 		sum.A += lasts(a, i)
 		j := x.to[i]
 		if j < 0 {
-			c := get(group{removed, ka[i], -1}, a, i)
-			c.N++
-			c.A += lasts(a, i)
-			c.BytesA += moves(a, i)
+			add(get(group{removed, ka[i], -1}, a, i), i, -1)
 			continue
 		}
 		matched[j] = true
@@ -102,11 +116,7 @@ func (r *Report) changes(a, b *Side, x *matching) {
 		if g.what == changed {
 			c.ShapeB = shape(b.Module, j)
 		}
-		c.N++
-		c.A += lasts(a, i)
-		c.B += lasts(b, j)
-		c.BytesA += moves(a, i)
-		c.BytesB += moves(b, j)
+		add(c, i, j)
 	}
 	for j := range b.Start {
 		if !b.has(j) {
@@ -116,10 +126,7 @@ func (r *Report) changes(a, b *Side, x *matching) {
 		sum.NB++
 		sum.B += lasts(b, j)
 		if !matched[j] {
-			c := get(group{added, -1, kb[j]}, b, j)
-			c.N++
-			c.B += lasts(b, j)
-			c.BytesB += moves(b, j)
+			add(get(group{added, -1, kb[j]}, b, j), -1, j)
 		}
 	}
 	for _, c := range groups {
@@ -154,26 +161,22 @@ func (r *Report) changes(a, b *Side, x *matching) {
 	}
 }
 
-// Bytes are what transfers move between device memory and the core, weighted.
-type Bytes struct {
-	ReadA    uint64 `json:"a_read_bytes"`
-	WrittenA uint64 `json:"a_written_bytes"`
-	ReadB    uint64 `json:"b_read_bytes"`
-	WrittenB uint64 `json:"b_written_bytes"`
+// Work is what a side computes and moves, weighted. What is not known is nil.
+type Work struct {
+	FLOPs      *uint64  `json:"flops"`
+	HBMRead    *uint64  `json:"hbm_read_bytes"`
+	HBMWritten *uint64  `json:"hbm_written_bytes"`
+	MFU        *float64 `json:"mfu"`
+	HFU        *float64 `json:"hfu"`
+	MBU        *float64 `json:"mbu"`
 }
 
-func deviceMemory(s *Side) (read, written uint64) {
-	in := &s.Module.Instr
-	for i := range s.Start {
-		if n := in.DMABytes.Get(i); n > 0 && s.has(i) {
-			n = uint64(float64(n) * s.weight(i))
-			if in.Flags.At(i)&components.FlagSrcDRAM != 0 {
-				read += n
-			}
-			if in.Flags.At(i)&components.FlagDstDRAM != 0 {
-				written += n
-			}
-		}
+func workOf(s *Side) (w Work) {
+	if f := s.Work; f != nil {
+		w.FLOPs, w.HBMRead, w.HBMWritten = f.FLOPs, f.HBMRead, f.HBMWritten
 	}
-	return read, written
+	if r := s.Rates; r != nil {
+		w.MFU, w.HFU, w.MBU = r.MFU, r.HFU, r.MBU
+	}
+	return w
 }

@@ -411,4 +411,22 @@ func TestRealProfiles(t *testing.T) {
 	if len(r.Start.Worst) != 10 || r.Part == nil || r.Part.Reason == "" {
 		t.Errorf("%d rows, parting %+v", len(r.Start.Worst), r.Part)
 	}
+
+	// Attention in one kernel instead of three: the transfers of scores and
+	// probabilities to device memory and back are gone, 8 of 14, and the
+	// instructions left are matched by what they do.
+	base := read("trn2_attn_baseline_bf16_s512.profile.json.gz")
+	r = Compare(base, a, Options{})
+	transfers, only := 0, 0
+	for _, c := range r.Changes {
+		if c.What == removed {
+			only += c.N
+			if c.BytesA > 0 {
+				transfers += c.N
+			}
+		}
+	}
+	if r.By != MatchWork || transfers != 8 || only != r.OnlyA || r.OnlyA != 18 || r.OnlyB != 2 {
+		t.Errorf("matched by %s, %d transfers of %d instructions removed, %d and %d left", r.By, transfers, only, r.OnlyA, r.OnlyB)
+	}
 }

@@ -84,7 +84,8 @@ type Report struct {
 	Whole  Two     `json:"whole"`  // first start to last end
 	Kernel Two     `json:"kernel"` // the kernel's own work
 	Phases []Named `json:"phases"`
-	Bytes  Bytes   `json:"device_memory"`
+	WorkA  Work    `json:"a_work"`
+	WorkB  Work    `json:"b_work"`
 
 	Engines []Named `json:"engines"` // busy time by lane
 	Waits   []Wait  `json:"waits"`   // the largest differences first
@@ -142,8 +143,7 @@ func Compare(a, b *Side, opt Options) *Report {
 		r.offsetA, r.offsB = kaLo, kbLo
 	}
 	r.phases(aLo, kaLo, kaHi, aHi, bLo, kbLo, kbHi, bHi)
-	r.Bytes.ReadA, r.Bytes.WrittenA = deviceMemory(a)
-	r.Bytes.ReadB, r.Bytes.WrittenB = deviceMemory(b)
+	r.WorkA, r.WorkB = workOf(a), workOf(b)
 	r.engines(a, b)
 	r.opcodes(a, b)
 	r.waits(a, b)

@@ -5,6 +5,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/systems/summary"
+	"perfsim/systems/work"
 )
 
 // Side is one timeline: when every instruction of a module starts and ends,
@@ -20,6 +21,10 @@ type Side struct {
 	// Busy is the busy time by lane in ns (systems/summary); nil where nobody
 	// asks for it.
 	Busy []uint64
+	// Work is what the side computes and moves, Rates that in its time; nil
+	// where nobody asks for it.
+	Work  *work.Figures
+	Rates *work.Rates
 
 	times  *components.Executions
 	placed []bool // nil where all are

@@ -181,9 +181,7 @@ func makeSide(ctx context.Context, in *inputFlags, l *systems.Loaded, measured b
 		if !l.Module.HasMeasurement() {
 			return nil, fmt.Errorf("%s has no measured times", name)
 		}
-		s := compare.Measured(l.Module)
-		s.Name = name + ", " + tracklayout.MeasuredName(l.Module)
-		return s, nil
+		return l.MeasuredSide(name + ", " + tracklayout.MeasuredName(l.Module))
 	}
 	r, err := in.simulate(ctx, l, systems.Request{}, p)
 	if err != nil {
@@ -222,17 +220,8 @@ func printDiff(out io.Writer, r *compare.Report) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	if b := r.Bytes; b != (compare.Bytes{}) {
-		size := func(name string, a, b uint64) {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, humanize.IBytes(a), humanize.IBytes(b), signedBytes(a, b))
-		}
-		fmt.Fprintln(out)
-		fmt.Fprintln(tw, "DEVICE MEMORY\tA\tB\tDIFFERENCE\t")
-		size("read", b.ReadA, b.ReadB)
-		size("written", b.WrittenA, b.WrittenB)
-		if err := tw.Flush(); err != nil {
-			return err
-		}
+	if err := printDiffFigures(out, &r.WorkA, &r.WorkB); err != nil {
+		return err
 	}
 	if err := printDiffWork(out, r); err != nil {
 		return err
@@ -416,11 +405,41 @@ func plusMinus(d float64) string {
 	return sign + nanos(uint64(math.Abs(d)+0.5))
 }
 
-func signedBytes(a, b uint64) string {
-	if b < a {
-		return "-" + humanize.IBytes(a-b)
+// printDiffFigures prints what both sides compute and move, where both are
+// known.
+func printDiffFigures(out io.Writer, a, b *compare.Work) error {
+	tw := newTable(out)
+	head := "\nWORK\tA\tB\tDIFFERENCE\t\n"
+	row := func(name, x, y, d string) {
+		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t\n", head, name, x, y, d)
+		head = ""
 	}
-	return "+" + humanize.IBytes(b-a)
+	amount := func(name string, x, y *uint64, text func(float64) string) {
+		if x == nil || y == nil || *x == 0 && *y == 0 {
+			return
+		}
+		sign, d := "+", float64(*y)-float64(*x)
+		if d < 0 {
+			sign = "-"
+		}
+		row(name, text(float64(*x)), text(float64(*y)), sign+text(math.Abs(d)))
+	}
+	part := func(name string, x, y *float64) {
+		if x != nil && y != nil {
+			row(name, fmt.Sprintf("%.2f %%", 100**x), fmt.Sprintf("%.2f %%", 100**y), fmt.Sprintf("%+.2f points", 100*(*y-*x)))
+		}
+	}
+	flops := func(v float64) string { return humanize.SIWithDigits(v, 2, "FLOP") }
+	bytes := func(v float64) string { return humanize.IBytes(uint64(v)) }
+	amount("FLOPs", a.FLOPs, b.FLOPs, flops)
+	amount("HBM read", a.HBMRead, b.HBMRead, bytes)
+	amount("HBM written", a.HBMWritten, b.HBMWritten, bytes)
+	part("MFU", a.MFU, b.MFU)
+	if a.HFU != nil && a.MFU != nil && b.HFU != nil && b.MFU != nil && (*a.HFU != *a.MFU || *b.HFU != *b.MFU) {
+		part("HFU", a.HFU, b.HFU)
+	}
+	part("MBU", a.MBU, b.MBU)
+	return tw.Flush()
 }
 
 // signed writes the difference of two times.
