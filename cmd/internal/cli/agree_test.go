@@ -177,8 +177,12 @@ func readCSV(t testing.TB, path string) (rows []map[string]string) {
 // pageOf is what tests read of the data of a page.
 type pageOf struct {
 	Program struct {
-		Facts   []struct{ Name, Value string }
-		Blocks  []struct{ Runs, NS, Total uint64 }
+		Facts  []struct{ Name, Value string }
+		Blocks []struct {
+			Name            string
+			Runs, NS, Total uint64
+		}
+		Held    []int
 		Sampled string
 	}
 	Pages []struct {
@@ -193,7 +197,8 @@ type pageOf struct {
 					Loops        [][]uint64
 				}
 			}
-			Work []struct{ Kind, Events, Time uint64 }
+			Work  []struct{ Kind, Events, Time uint64 }
+			Loops []struct{ Name string }
 		}
 		Groups []struct {
 			Name   string

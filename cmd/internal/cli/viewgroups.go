@@ -3,12 +3,12 @@ package cli
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/systems/tracklayout"
+	"perfsim/systems/attribute"
+	"perfsim/systems/work"
 )
 
 // viewClasses are what the times of operators are of.
@@ -51,7 +51,7 @@ func (v *viewer) placeOf(i uint32) string {
 // mostPageGroups bounds the operators that the page lists.
 const mostPageGroups = 3000
 
-// groups sums the busy time of one run of the block up by scope, as a tree.
+// groups sums one run of the block up by scope, as a tree.
 func (v *viewer) groups() []web.Group {
 	busy := v.p.rowBusy()
 	runs := v.runsOf()
@@ -81,10 +81,9 @@ func (v *viewer) groups() []web.Group {
 	for l := range classes {
 		classes[l] = classOf(v.m, uint16(l))
 	}
+	rows := work.NewRows(v.w)
+	of := make([]int32, v.end-v.first)
 	for i := v.first; i < v.end; i++ {
-		if v.loop(i) {
-			continue
-		}
 		k := key{sym: v.m.ScopeOf(components.InstrID(i))}
 		if k.sym == 0 {
 			k.op = v.m.Instr.Opcode.At(int(i))
@@ -94,26 +93,61 @@ func (v *viewer) groups() []web.Group {
 			n = place(v.placeOf(i), v.m.Instr.Scope.Get(int(i)) != 0)
 			cache[k] = n
 		}
-		out[n].Busy[classes[v.m.Instr.Lane.At(int(i))]] += busy[i]
-		out[n].Events += v.p.times.At(components.InstrID(i))
+		of[i-v.first] = int32(n)
+		if v.loop(i) {
+			continue
+		}
+		g, times := &out[n], v.p.times.At(components.InstrID(i))
+		g.Busy[classes[v.m.Instr.Lane.At(int(i))]] += busy[i]
+		g.Events += times
+		x := rows.At(components.InstrID(i))
+		if !x.Helper {
+			g.FLOPs = ecs.AddSat(g.FLOPs, ecs.MulSat(x.FLOPs, times))
+		}
+		g.Bytes = ecs.AddSat(g.Bytes, ecs.MulSat(ecs.AddSat(x.Read, x.Written), times))
 	}
+	v.onPath(out, of)
 	for n := len(out) - 1; n >= 0; n-- { // parents come before their children
 		g := &out[n]
 		if g.Parent >= 0 {
 			p := &out[g.Parent]
 			p.Events += g.Events
+			p.OnPath += g.OnPath
+			p.FLOPs, p.Bytes = ecs.AddSat(p.FLOPs, g.FLOPs), ecs.AddSat(p.Bytes, g.Bytes)
 			for c := range g.Busy {
 				p.Busy[c] += g.Busy[c]
 			}
 		}
 	}
 	for n := range out {
-		out[n].Events /= runs
+		for _, x := range []*uint64{&out[n].Events, &out[n].OnPath, &out[n].FLOPs, &out[n].Bytes} {
+			*x /= runs
+		}
 		for c := range out[n].Busy {
 			out[n].Busy[c] /= runs
 		}
 	}
 	return largest(out, mostPageGroups)
+}
+
+// onPath gives groups their time on the critical path of the block; of has the
+// group of every row.
+func (v *viewer) onPath(out []web.Group, of []int32) {
+	why, err := v.p.why()
+	if err != nil {
+		return // the page says so where it asks for the causes
+	}
+	for _, path := range why.paths {
+		if path.Block != v.block {
+			continue
+		}
+		times, _ := attribute.Groups(v.m, []*attribute.Path{path}, len(out), func(i components.InstrID) int { return int(of[uint32(i)-v.first]) })
+		for n := range out {
+			if out[n].OnPath = times[n].Total(); out[n].OnPath > 0 {
+				out[n].Bound = times[n].Bound().String()
+			}
+		}
+	}
 }
 
 // largest returns the groups with most time, parents before children, each
@@ -149,35 +183,4 @@ func largest(all []web.Group, most int) []web.Group {
 		out = append(out, g)
 	}
 	return out
-}
-
-// counters returns the memory in use and the rates over time.
-func (v *viewer) counters() ([]web.Counter, string) {
-	if len(v.loops) > 0 {
-		return nil, "not drawn where loops repeat: only their last iterations have times of single events"
-	}
-	t, err := v.p.res.Timeline(v.p.ctx, tracklayout.Options{Block: v.block, Counters: true})
-	if err != nil {
-		return nil, err.Error()
-	}
-	var out []web.Counter
-	mem := v.w.Machine.Memory
-	for _, s := range t.Series {
-		c := web.Counter{Name: s.Name, Unit: s.Unit, Time: s.Time, Value: s.Value}
-		switch {
-		case strings.HasPrefix(s.Name, "busy "):
-			continue
-		case strings.HasSuffix(s.Name, "SBUF in use"):
-			c.Most = float64(mem.SBUFBytes)
-		case strings.HasSuffix(s.Name, "PSUM banks in use"):
-			c.Most = float64(mem.PSUMBanks)
-		default:
-			c.Most = mem.HBMRate
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, "none: no instruction says which memory it uses"
-	}
-	return out, ""
 }

@@ -15,6 +15,7 @@ import (
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems"
+	"perfsim/systems/attribute"
 	"perfsim/systems/summary"
 )
 
@@ -39,6 +40,7 @@ type viewReasons struct {
 	attr     *components.Attribution
 	slack    []uint64
 	critical ecs.Bits
+	paths    []*attribute.Path
 }
 
 func newViewProgram(ctx context.Context, res *systems.Result, block string) (*viewProgram, error) {
@@ -74,6 +76,7 @@ func (p *viewProgram) reasons(ctx context.Context) (*viewReasons, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.paths = paths
 	r.critical = ecs.NewBits(p.w.Module.Instr.Len())
 	for _, path := range paths {
 		for _, i := range path.Steps {

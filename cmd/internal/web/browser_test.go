@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -46,7 +48,7 @@ func demo(events int) *Dataset {
 			return Detail{}, false
 		}
 		l := at(i)
-		e := Detail{ID: id, Row: l.Row, Name: l.Name, Start: l.Start, End: l.End, Source: "kernel.py:7"}
+		e := Detail{ID: id, Row: l.Row, Name: l.Name, Start: l.Start, End: l.End, Source: "kernel.py:7", Facts: []Fact{{"opcode", d.Kinds[i%2]}}}
 		if i > 0 {
 			e.Preds = []Link{at(i - 1)}
 		}
@@ -106,6 +108,10 @@ func browser(t *testing.T) (context.Context, func() []string) {
 			if ev.Type == runtime.APITypeError {
 				bad = append(bad, fmt.Sprintf("console error: %v", ev.Args))
 			}
+		case *log.EventEntryAdded:
+			if ev.Entry.Level == log.LevelError || ev.Entry.Source == log.SourceSecurity {
+				bad = append(bad, "log: "+ev.Entry.Text)
+			}
 		case *network.EventRequestWillBeSent:
 			u, err := url.Parse(ev.Request.URL)
 			if err != nil || u.Hostname() != "127.0.0.1" && u.Scheme != "data" && u.Scheme != "file" && u.Scheme != "blob" {
@@ -113,7 +119,7 @@ func browser(t *testing.T) (context.Context, func() []string) {
 			}
 		}
 	})
-	if err := chromedp.Run(ctx, network.Enable()); err != nil {
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	return ctx, func() []string {
@@ -277,11 +283,78 @@ func TestBrowser(t *testing.T) {
 			if z := state(t, ctx); z.T1-z.T0 < 50030 {
 				t.Errorf("0 does not show everything: %v to %v", z.T0, z.T1)
 			}
+			// Without a mouse: comma and period go along a lane, brackets across, and
+			// each event is told to screen readers.
+			var said, role string
+			run(chromedp.KeyEvent("\x1b"), chromedp.Evaluate(`document.getElementById("view").focus()`, nil))
+			for range 22 {
+				run(chromedp.KeyEvent("w"))
+			}
+			run(wait(`!perfsim.state.loading`), chromedp.KeyEvent("."), wait(`perfsim.state.sel`), chromedp.KeyEvent("]"), wait(`perfsim.state.sel.row === 1`), chromedp.KeyEvent("."),
+				chromedp.Sleep(100*time.Millisecond), text("say", &said), chromedp.Evaluate(`document.getElementById("view").getAttribute("role")`, &role))
+			if !strings.Contains(said, "COPY I-") || !strings.Contains(said, "on DVE") || !strings.Contains(said, "takes 80 ns") || role != "application" {
+				t.Errorf("screen readers hear %q from a canvas of role %q", said, role)
+			}
+			// An area of everything adds up to all events.
+			run(chromedp.KeyEvent("0"), wait(`!perfsim.state.loading`), area(30, 90), wait(`perfsim.state.area && perfsim.state.area.sums`))
+			var sums string
+			run(chromedp.Evaluate(`perfsim.state.area.sums.map(w => w.events + " " + Math.round(w.time)).join()`, &sums))
+			if sums != "500 40000,500 40000" {
+				t.Errorf("the area holds %s", sums)
+			}
+			// Two fingers that part by twice their distance show half the time.
+			run(chromedp.KeyEvent("0"), wait(`!perfsim.state.loading`))
+			before = state(t, ctx)
+			run(touch(input.TouchStart, 500, 700), touch(input.TouchMove, 450, 750), touch(input.TouchMove, 400, 800), touch(input.TouchEnd))
+			if z := state(t, ctx); z.T1-z.T0 > (before.T1-before.T0)*.55 || z.T1-z.T0 < (before.T1-before.T0)*.45 {
+				t.Errorf("two fingers change the time shown from %v to %v", before.T1-before.T0, z.T1-z.T0)
+			}
 			if b := bad(); len(b) > 0 {
 				t.Errorf("%v", b)
 			}
+			// The policy blocked nothing so far. It is in force: what the page does not
+			// need is refused.
+			var refused string
+			run(chromedp.Evaluate(`new Promise(done => {
+				addEventListener('securitypolicyviolation', e => done(e.effectiveDirective));
+				const f = document.createElement('iframe');
+				f.src = 'http://127.0.0.1:1/';
+				document.body.append(f);
+				setTimeout(() => done('nothing'), 5000);
+			})`, &refused, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			if refused != "frame-src" {
+				t.Errorf("the policy refused %s", refused)
+			}
 		})
 	}
+}
+
+// area drags with Shift over all of the lanes between two heights.
+func area(y0, y1 float64) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		var box struct{ X, Y, W float64 }
+		if err := chromedp.Evaluate(`(r => ({x: r.x, y: r.y, w: r.width}))(document.getElementById("view").getBoundingClientRect())`, &box).Do(ctx); err != nil {
+			return err
+		}
+		for _, e := range []struct {
+			kind input.MouseType
+			x, y float64
+		}{{input.MousePressed, 151, y0}, {input.MouseMoved, 200, y1}, {input.MouseMoved, box.W - 2, y1}, {input.MouseReleased, box.W - 2, y1}} {
+			if err := input.DispatchMouseEvent(e.kind, box.X+e.x, box.Y+e.y).WithButton(input.Left).WithButtons(1).WithClickCount(1).WithModifiers(input.ModifierShift).Do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// touch moves fingers, each at one place across the page, to the lanes.
+func touch(kind input.TouchType, xs ...float64) chromedp.Action {
+	var points []*input.TouchPoint
+	for n, x := range xs {
+		points = append(points, &input.TouchPoint{X: x, Y: 200, ID: float64(n + 1)})
+	}
+	return chromedp.ActionFunc(func(ctx context.Context) error { return input.DispatchTouchEvent(kind, points).Do(ctx) })
 }
 
 // Panning over a million events keeps drawing. The rate is logged, not

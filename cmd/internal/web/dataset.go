@@ -129,10 +129,14 @@ type LoopInfo struct {
 // Group is a part of the program: a scope, an operator or a source line.
 type Group struct {
 	Name   string   `json:"name"`
-	Parent int      `json:"parent"` // index, -1 for none
-	Path   string   `json:"path"`   // what to search for to list its events
-	Events uint64   `json:"events"` // executions of its instructions
-	Busy   []uint64 `json:"busy"`   // ns by class
+	Parent int      `json:"parent"`  // index, -1 for none
+	Path   string   `json:"path"`    // what to search for to list its events
+	Events uint64   `json:"events"`  // executions of its instructions
+	Busy   []uint64 `json:"busy"`    // ns by class
+	OnPath uint64   `json:"on_path"` // ns of the critical path that are its own
+	Bound  string   `json:"bound"`   // of most of that time
+	FLOPs  uint64   `json:"flops"`
+	Bytes  uint64   `json:"bytes"` // of device memory
 }
 
 // Counter is a value over time: it holds until the next time.

@@ -42,6 +42,9 @@ func Slices(t *components.Timeline) Table[Slice] {
 				Scope: texts.of(in.Scope.Get(i)), Operator: texts.operator(e.Instr), Operands: m.Symbols.String(in.Text.Get(i))}
 			b := t.Blocks[t.Block(e.Instr)]
 			s.Block, s.Function = texts.of(m.Blocks.Name.At(b)), texts.of(m.Functions.Name.At(int(m.Blocks.Function.At(b))))
+			if s.Kernel = s.Function; m.Lanes.Kind.At(int(e.Lane)) == components.LaneThread {
+				s.Kernel = s.Name
+			}
 			if in.DMABytes.Len() > 0 {
 				if bytes = int64(in.DMABytes.At(i)); bytes > 0 {
 					s.Bytes = &bytes

@@ -43,6 +43,7 @@ type Slice struct {
 	HLOName    string  `parquet:"hlo_name,optional,dict" doc:"name of the HLO instruction it comes from"`
 	Scope      string  `parquet:"scope,optional,dict" doc:"path of the operator in the program, outermost part first, parts separated by /"`
 	Operator   string  `parquet:"operator,optional,dict" doc:"HLO or framework operator it comes from, else the last part of scope"`
+	Kernel     string  `parquet:"kernel,optional,dict" doc:"function; of the streams of a device trace the kernel that was launched"`
 	DType      string  `parquet:"dtype,optional,dict" doc:"element type of the first input"`
 	Elements   int64   `parquet:"elements,optional" doc:"per partition"`
 	Partitions int32   `parquet:"partitions,optional" doc:"of the first input"`

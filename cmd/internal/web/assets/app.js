@@ -60,6 +60,8 @@ function newRow(n) {
     cause: new Uint8Array(n), share: new Uint8Array(n), crit: new Uint8Array(n)};
 }
 
+const pale = (m, kind) => m.quiet && m.quiet[kind] ? 1 : 0;
+
 // Local holds all events itself: the page as one file.
 class Local {
   constructor(text) { this.text = text; }
@@ -118,7 +120,7 @@ class Local {
         w.time += (Math.min(r.t1[i], t1) - Math.max(r.t0[i], t0)) * r.share[i] / 255;
       }
     }
-    return all.filter(w => w.events).sort((a, b) => (m.quiet[a.kind] ? 1 : 0) - (m.quiet[b.kind] ? 1 : 0) || b.time - a.time);
+    return all.filter(w => w.events).sort((a, b) => pale(m, a.kind) - pale(m, b.kind) || b.time - a.time);
   }
   async tiles(s, t0, t1, px) {
     const grain = Math.max(1, (t1 - t0) / px);
@@ -251,6 +253,23 @@ function readColors() {
   colors = {bg: css('--bg'), fg: css('--fg'), soft: css('--soft'), line: css('--line'), band: css('--band'), accent: css('--accent'), crit: css('--crit')};
 }
 
+// dur writes a duration as perfsim's commands do.
+function dur(ns) {
+  const sign = ns < 0 ? '-' : '', a = Math.abs(ns);
+  if (a < 1e4) return sign + Math.round(a).toLocaleString('en') + ' ns';
+  const u = [1e3, 1e6, 1e9].find(u => a / u < 999.995) || 1e9, v = a / u, name = u === 1e3 ? 'µs' : u === 1e6 ? 'ms' : 's';
+  if (v >= 999.995) return sign + Math.round(v).toLocaleString('en') + ' ' + name;
+  return sign + fixed(v, v < 9.9995 ? 3 : 2) + ' ' + name;
+}
+
+// fixed is toFixed that rounds exact ties to even, as Go does.
+function fixed(v, digits) {
+  const p = 10 ** digits, s = v * p;
+  if (Number.isInteger(v * 16) && s % 1 === .5 && Math.floor(s) % 2 === 0) return (Math.floor(s) / p).toFixed(digits);
+  return v.toFixed(digits);
+}
+
+// time writes a moment, precisely.
 function time(ns) {
   const a = Math.abs(ns);
   if (a < 1e3) return ns.toFixed(a < 10 && ns % 1 ? 1 : 0) + ' ns';
@@ -302,7 +321,8 @@ function draw() {
   frames.push(now);
   if (frames.length > 240) frames.shift();
   const w = view.clientWidth, h = view.clientHeight, d = devicePixelRatio || 1;
-  LABEL = w < 520 ? 104 : 150;
+  const phone = w < 520;
+  LABEL = phone ? 112 : 150;
   if (view.width !== Math.round(w * d) || view.height !== Math.round(h * d)) {
     view.width = Math.round(w * d);
     view.height = Math.round(h * d);
@@ -318,7 +338,7 @@ function draw() {
     row.band = lane(row) && n % 2 ? colors.band : colors.bg;
     if (row.head) {
       g.fillStyle = colors.soft;
-      g.fillText(meta.sections[row.s].name + '  ·  ' + time(meta.sections[row.s].span), 8, row.y + HEAD / 2);
+      g.fillText(meta.sections[row.s].name + '  ·  ' + dur(meta.sections[row.s].span), 8, row.y + HEAD / 2);
     } else if (row.band !== colors.bg) {
       g.fillStyle = row.band;
       g.fillRect(0, row.y, w, ROW);
@@ -344,24 +364,24 @@ function draw() {
     if (row.c !== undefined) {
       const c = counters[row.c];
       g.fillStyle = colors.fg;
-      g.fillText(clip(c.name, LABEL - 14), 8, row.y + 11);
+      g.fillText(middle(c.name, LABEL - 14), 8, row.y + 11);
       g.fillStyle = colors.soft;
-      g.fillText(clip('to ' + amount(c.top, c.unit), LABEL - 14), 8, row.y + 24);
+      g.fillText(middle('max ' + amount(c.top, c.unit), LABEL - 14), 8, row.y + 24);
       continue;
     }
     const r = meta.sections[row.s].rows[row.r], parts = hasParts(row.s, row.r);
     g.fillStyle = r.parent ? colors.soft : colors.fg;
     const indent = r.parent ? 20 : 8 + (parts ? 10 : 0);
     if (parts) g.fillText(unfolded.has(row.s + ':' + row.r) ? '▾' : '▸', 6, row.y + ROW / 2);
-    g.fillText(middle(r.name, LABEL - 46 - indent), indent, row.y + ROW / 2);
+    g.fillText(middle(r.name, LABEL - (phone ? 36 : 46) - indent), indent, row.y + ROW / 2);
     g.fillStyle = colors.soft;
     g.textAlign = 'right';
-    g.fillText((100 * r.busy / Math.max(1, meta.sections[row.s].span)).toFixed(1) + ' %', LABEL - 8, row.y + ROW / 2);
+    g.fillText((100 * r.busy / Math.max(1, meta.sections[row.s].span)).toFixed(phone ? 0 : 1) + ' %', LABEL - 8, row.y + ROW / 2);
     g.textAlign = 'left';
   }
   axis(w);
   drawMap();
-  $('status').textContent = (loading ? 'loading … ' : '') + time(T0) + ' to ' + time(T1) + '  (' + time(T1 - T0) + ')';
+  $('status').textContent = (loading ? 'loading … ' : '') + time(T0) + ' to ' + time(T1) + '  (' + dur(T1 - T0) + ')';
   tip();
 }
 
@@ -369,6 +389,7 @@ function hasParts(s, r) { return meta.sections[s].rows.some(q => q.parent === r 
 
 function amount(v, unit) {
   if (unit === 'B/ns') return v.toFixed(v < 10 ? 2 : 0) + ' GB/s';
+  if (unit === 'bytes per partition') unit = 'B';
   return v.toLocaleString('en', {maximumFractionDigits: 2}) + ' ' + unit;
 }
 
@@ -450,8 +471,8 @@ function drawArea(rows) {
   g.strokeRect(a, y, b - a, h);
 }
 
-// clip cuts a text to a width; to nothing where less than six letters or half of
-// it would be left, which say nothing.
+// clip cuts a text to a width; to nothing where what is left would say
+// nothing: less than ten letters and 60 % of it.
 const widths = new Map();
 function clip(text, px) {
   const key = text + '\n' + Math.floor(px);
@@ -459,7 +480,7 @@ function clip(text, px) {
   if (t === undefined) {
     t = text;
     while (t.length > 1 && g.measureText(t + (t === text ? '' : '…')).width > px) t = t.slice(0, -1);
-    if (t !== text) t = t.length < Math.min(6, text.length / 2 + 1) ? '' : t + '…';
+    if (t !== text) t = t.length < Math.min(10, text.length * .6) ? '' : t + '…';
     if (widths.size > 5000) widths.clear();
     widths.set(key, t);
   }
@@ -793,7 +814,7 @@ async function select(s, id, move) {
   if (row && (row.y < AXIS || row.y > view.clientHeight - ROW)) scroll = Math.max(0, row.y + scroll - view.clientHeight / 2);
   open('event');
   say(kindOf(e) + ' ' + e.name + ' on ' + meta.sections[s].rows[e.row].name + ', ' + meta.sections[s].name + ', starts at ' + time(e.start) +
-    ', takes ' + time(e.end - e.start) + ', waits for ' + e.preds.length + ', ' + e.succs.length + ' wait for it');
+    ', takes ' + dur(e.end - e.start) + ', waits for ' + e.preds.length + ', ' + e.succs.length + ' wait for it');
   link();
   redraw();
 }
@@ -811,6 +832,13 @@ function deselect() {
   redraw();
 }
 
+// noParts drops the parts of lanes that are among the rows themselves: their
+// events would count twice.
+function noParts(s, rows) {
+  const all = meta.sections[s].rows;
+  return rows.filter(r => !all[r].parent || !rows.includes(all[r].parent - 1));
+}
+
 async function selectArea(s, rows, t0, t1) {
   area = {s, rows, t0: Math.max(0, Math.min(t0, t1)), t1: Math.max(t0, t1), sums: null};
   open('area');
@@ -819,7 +847,7 @@ async function selectArea(s, rows, t0, t1) {
   try { mine.sums = await src.sum(s, mine.t0, mine.t1, rows); } catch (e) { $('status').textContent = e.message; return; }
   if (area !== mine) return;
   open('area');
-  say(rows.length + ' lanes, ' + time(mine.t1 - mine.t0) + ': ' + mine.sums.slice(0, 5).map(w => meta.kinds[w.kind] + ' ' + w.events + ' times, ' + time(w.time)).join('; '));
+  say(rows.length + ' lanes, ' + dur(mine.t1 - mine.t0) + ': ' + mine.sums.slice(0, 5).map(w => meta.kinds[w.kind] + ' ' + w.events + ' times, ' + dur(w.time)).join('; '));
 }
 
 // ---- what is below the lanes ----
@@ -869,7 +897,7 @@ function kindList(list, label) {
   for (const w of list) {
     const li = text('li', ''), name = text('b', meta.kinds[w.kind]);
     name.title = meta.kinds[w.kind];
-    li.append(swatch(w.kind), name, text('span', w.events.toLocaleString('en') + ' ×'), text('span', time(w.time)));
+    li.append(swatch(w.kind), name, text('span', w.events.toLocaleString('en') + ' ×'), text('span', dur(w.time)));
     ul.append(li);
   }
   return ul;
@@ -887,7 +915,7 @@ function key() {
 
 function areaTable(box) {
   const rows = area.rows.map(r => meta.sections[area.s].rows[r].name);
-  box.append(text('p', time(area.t0) + ' to ' + time(area.t1) + ' (' + time(area.t1 - area.t0) + ') on ' + (rows.length > 4 ? rows.length + ' lanes' : rows.join(', ')) +
+  box.append(text('p', time(area.t0) + ' to ' + time(area.t1) + ' (' + dur(area.t1 - area.t0) + ') on ' + (rows.length > 4 ? rows.length + ' lanes' : rows.join(', ')) +
     (area.sums ? area.sums.length ? '; events cut at the edges:' : ': no events' : ' …'), 'hint'));
   if (area.sums) box.append(kindList(area.sums, 'events of the area'));
   const loops = new Map();
@@ -901,11 +929,18 @@ function areaTable(box) {
     ul.className = 'key';
     for (const [n, t] of [...loops].sort((a, b) => b[1] - a[1]).slice(0, 40)) {
       const li = text('li', '');
-      li.append(text('i', ''), text('b', meta.loops[n].name), text('span', 'earlier iterations'), text('span', time(t)));
+      li.append(text('i', ''), text('b', meta.loops[n].name), text('span', 'earlier iterations'), text('span', dur(t)));
       ul.append(li);
     }
     box.append(ul);
   }
+}
+
+// short writes a number with three digits and a prefix.
+function short(v) {
+  let k = 0;
+  for (; v >= 999.5 && k < 6; k++) v /= 1000;
+  return v.toPrecision(3).replace(/\.?0+$/, m => m.startsWith('.') ? '' : m) + ' ' + ['', 'k', 'M', 'G', 'T', 'P', 'E'][k];
 }
 
 const total = gr => gr.busy.reduce((a, b) => a + b, 0);
@@ -925,7 +960,7 @@ async function operators(box) {
   }
   const most = Math.max(1, ...groups.filter(q => q.parent < 0).map(total));
   const used = meta.classes.map((c, k) => groups.some(q => q.busy[k] > 0));
-  const legend = text('p', 'Busy time of one run of the block, by engine: ', 'hint');
+  const legend = text('p', 'Bars: busy time of one run of the block, by engine:', 'hint');
   meta.classes.forEach((c, k) => {
     if (!used[k]) return;
     const i = document.createElement('i'), sp = text('span', c);
@@ -936,9 +971,12 @@ async function operators(box) {
   box.append(legend);
   const children = new Map();
   groups.forEach((q, n) => { if (!children.has(q.parent)) children.set(q.parent, []); children.get(q.parent).push(n); });
-  for (const list of children.values()) list.sort((a, b) => total(groups[b]) - total(groups[a]) || a - b);
-  const tree = document.createElement('div');
+  for (const list of children.values()) list.sort((a, b) => groups[b].on_path - groups[a].on_path || total(groups[b]) - total(groups[a]) || a - b);
+  const tree = document.createElement('div'), top = document.createElement('div');
   tree.className = 'tree';
+  top.className = 'row head';
+  for (const [c, cls] of [['operator or scope', ''], ['busy', ''], ['on the critical path', 'time'], ['bound', 'more'], ['FLOPs', 'more'], ['device memory', 'more'], ['executions', 'count']]) top.append(text('span', c, cls));
+  tree.append(top);
   const add = (n, depth, before) => {
     const q = groups[n], row = document.createElement('div'), kids = children.get(n) || [];
     row.className = 'row';
@@ -951,13 +989,14 @@ async function operators(box) {
       const i = document.createElement('i');
       i.style.width = 100 * ns / most + '%';
       i.style.background = CLASS[k];
-      i.title = meta.classes[k] + ' ' + time(ns);
+      i.title = meta.classes[k] + ' ' + dur(ns);
       bar.append(i);
     });
     const list = text('button', q.events.toLocaleString('en') + ' ×', 'count');
     list.title = 'list its instructions';
     list.onclick = () => { $('search').value = q.path; search(q.path); };
-    row.append(name, bar, text('span', time(total(q)), 'time'), list);
+    row.append(name, bar, text('span', q.on_path ? dur(q.on_path) + ' ' + (100 * q.on_path / Math.max(1, meta.sections[0].span)).toFixed(1) + ' %' : '', 'time'),
+      text('span', q.bound, 'more'), text('span', q.flops ? short(q.flops) + 'FLOP' : '', 'more'), text('span', q.bytes ? short(q.bytes) + 'B' : '', 'more'), list);
     let opened = null;
     name.onclick = () => {
       if (!kids.length) { list.onclick(); return; }
@@ -987,7 +1026,7 @@ async function operators(box) {
   // A single way down is no choice.
   let only = roots;
   for (let k = 0; only.length === 1 && children.has(only[0]) && k < 8; k++) {
-    const at = [...tree.children].find(r => r.querySelector('.name').title === groups[only[0]].path.slice(6));
+    const at = [...tree.children].find(r => r.querySelector('.name') && r.querySelector('.name').title === groups[only[0]].path.slice(6));
     if (!at) break;
     at.querySelector('.name').click();
     only = children.get(only[0]);
@@ -1011,7 +1050,7 @@ function blocks(box) {
     i.style.width = 100 * b.total / sum + '%';
     bar.className = 'bar';
     bar.append(i, text('span', (100 * b.total / sum).toFixed(1) + ' %'));
-    r.append(c, text('td', b.events.toLocaleString('en')), text('td', b.runs.toLocaleString('en')), text('td', time(b.ns)), text('td', time(b.total)), bar);
+    r.append(c, text('td', b.events.toLocaleString('en')), text('td', b.runs.toLocaleString('en')), text('td', dur(b.ns)), text('td', dur(b.total)), bar);
   });
   box.append(t);
 }
@@ -1022,11 +1061,11 @@ function detail(e) {
   const add = (k, v, cls) => { const r = t.insertRow(); r.append(text('td', k), text('td', v, cls || 'text')); return r; };
   add('event', e.name);
   add('lane', meta.sections[e.s].name + ' / ' + meta.sections[e.s].rows[e.row].name);
-  add('time', time(e.start) + ' to ' + time(e.end) + ' (' + time(e.end - e.start) + ')');
+  add('time', time(e.start) + ' to ' + time(e.end) + ' (' + dur(e.end - e.start) + ')');
   for (const o of e.others || []) {
     const late = e.start - o.start;
-    add(meta.sections[o.section].name, time(o.start) + ' to ' + time(o.end) + ' (' + time(o.end - o.start) + '), ' +
-      (late ? time(Math.abs(late)) + (late < 0 ? ' later' : ' earlier') : 'at the same time'));
+    add(meta.sections[o.section].name, time(o.start) + ' to ' + time(o.end) + ' (' + dur(o.end - o.start) + '), ' +
+      (late ? dur(Math.abs(late)) + (late < 0 ? ' later' : ' earlier') : 'at the same time'));
   }
   if (e.source) {
     const r = t.insertRow(), a = text('a', e.source);
@@ -1056,7 +1095,7 @@ function links(title, list, e) {
     const c = document.createElement('td');
     c.append(a);
     row.append(c, text('td', l.kind), text('td', meta.sections[e.s].rows[l.row] ? meta.sections[e.s].rows[l.row].name : ''),
-      text('td', 'gap ' + time(l.gap)));
+      text('td', 'gap ' + dur(l.gap)));
   }
   if (list.length > MOST) t.insertRow().append(text('td', '… and ' + (list.length - MOST) + ' more'));
   return t;
@@ -1281,20 +1320,21 @@ function tip() {
   const row = hover && !hover.down ? rowAt(hover.y) : null;
   if (row && hover.x < LABEL && lane(row)) {
     const r = meta.sections[row.s].rows[row.r];
-    s = r.name + '\n' + time(r.busy) + ' busy of ' + time(meta.sections[row.s].span) + (hasParts(row.s, row.r) ? '\nclick: one event under the other, whole' : '');
+    s = r.name + '\n' + dur(r.busy) + ' busy of ' + dur(meta.sections[row.s].span) + (hasParts(row.s, row.r) ? '\nclick: one event under the other, whole' : '');
   } else if (row && row.c !== undefined && hover.x >= LABEL) {
     const c = counters[row.c], k = first(c.time.length, i => c.time[i] > at(hover.x)) - 1;
+    s = c.name + '\nmax ' + amount(c.top, c.unit) + (c.most ? ' of ' + amount(c.most, c.unit) : '');
     if (k >= 0) s = c.name + '\n' + time(at(hover.x)) + ': ' + amount(c.value[k], c.unit) + (c.most ? ' of ' + amount(c.most, c.unit) : '');
   } else {
     const h = hover && !hover.down ? hit(hover.x, hover.y) : null;
     if (h && h.loop) {
       const l = h.loop, info = meta.loops[l[0]];
-      s = 'loop ' + info.name + ', ' + info.trips.toLocaleString('en') + ' trips\n' + time(l[3] - l[1]) + ', ' + time((l[3] - l[1]) / info.trips) + ' an iteration\n' +
-        meta.sections[h.s].rows[h.row].name + ' busy ' + time(l[4]) + ' (' + (100 * l[4] / Math.max(1, l[3] - l[1])).toFixed(1) + ' %), mostly ' + meta.kinds[l[5]] + '\nclick: its last iteration';
+      s = 'loop ' + info.name + ', ' + info.trips.toLocaleString('en') + ' trips\n' + dur(l[3] - l[1]) + ', ' + dur((l[3] - l[1]) / info.trips) + ' an iteration\n' +
+        meta.sections[h.s].rows[h.row].name + ' busy ' + dur(l[4]) + ' (' + (100 * l[4] / Math.max(1, l[3] - l[1])).toFixed(1) + ' %), mostly ' + meta.kinds[l[5]] + '\nclick: its last iteration';
     } else if (h) {
       const one = h.r.id[h.i] !== NONE;
       s = (one ? [meta.kinds[h.r.kind[h.i]], names.get(h.r.id[h.i])].filter(Boolean).join('  ') : 'events too short to draw; click zooms in') + '\n' +
-        time(h.r.t0[h.i]) + ', ' + time(h.r.t1[h.i] - h.r.t0[h.i]) + (one ? '' : ', ' + Math.round(100 * h.r.share[h.i] / 255) + ' % busy') +
+        time(h.r.t0[h.i]) + ', ' + dur(h.r.t1[h.i] - h.r.t0[h.i]) + (one ? '' : ', ' + Math.round(100 * h.r.share[h.i] / 255) + ' % busy') +
         (one && h.r.cause[h.i] ? '\nheld by: ' + meta.causes[h.r.cause[h.i] - 1] : '');
     }
   }
@@ -1367,7 +1407,7 @@ function listen() {
       const rows = layout().rows.filter(r => lane(r) && r.y < Math.max(from.y, ev.offsetY) && r.y + ROW > Math.min(from.y, ev.offsetY));
       if (rows.length) {
         const s = rows[ev.offsetY >= from.y ? 0 : rows.length - 1].s, t = at(Math.max(LABEL, ev.offsetX));
-        area = {s, rows: rows.filter(r => r.s === s).map(r => r.r), t0: Math.min(from.t, t), t1: Math.max(from.t, t), sums: null};
+        area = {s, rows: noParts(s, rows.filter(r => r.s === s).map(r => r.r)), t0: Math.min(from.t, t), t1: Math.max(from.t, t), sums: null};
       }
       redraw();
       return;
@@ -1482,7 +1522,7 @@ async function behind(b) {
     const c = await src.counters();
     if (b !== blk) return;
     counters = c.counters;
-    for (const q of counters) q.top = q.most || Math.max(...q.value);
+    for (const q of counters) q.top = Math.max(...q.value, 1e-9);
     noCounters = c.reason || '';
     legend();
     if ($('lanes').open) laneList();

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"perfsim/components/datadir"
+)
+
+// The page's labels are the figures of run --json: latency, machine, busy time
+// of every lane, and what operators and opcodes add up to.
+func TestPageLabels(t *testing.T) {
+	t.Parallel()
+	inputs := [][]string{{example(t, "attention.bir.json")}, {example(t, "loop.bir.json")}, {"--loops", "trips", example(t, "loop.bir.json")},
+		{example(t, "collective.bir.json")}, {example(t, "tiled_matmul.bir.json")}}
+	t.Run("data", func(t *testing.T) {
+		files := [][]string{{"neuron-profiles", "trn2_attn_fused_bf16_s512.profile.json.gz"}, {"hlo_text", "openxla__xla__dlrm_keras_jax_f32_train_step.hlo"}}
+		if os.Getenv("PERFSIM_LONG") != "" { // five blocks, 373,119 instructions
+			files = append(files, []string{"hlo_text", "openxla__xla__hlo_llama3_8b_bf16_activation_offloading_1x8.hlo"})
+		}
+		for _, f := range files {
+			inputs = append(inputs, []string{datadir.Path(t, f...)})
+		}
+	})
+	for _, in := range inputs {
+		var run struct {
+			Latency uint64 `json:"latency_ns"`
+			Machine string `json:"machine"`
+			Model   string `json:"model"`
+			Engines []struct {
+				Name string `json:"name"`
+				Busy uint64 `json:"busy_ns"`
+			} `json:"engines"`
+		}
+		decode(t, perfsim(t, append([]string{"run", "--json"}, in...)...), &run)
+		path := filepath.Join(t.TempDir(), "page.html")
+		perfsim(t, append([]string{"view", "-o", path}, in...)...)
+		var page pageOf
+		pageData(t, path, &page)
+		facts := map[string]string{}
+		for _, f := range page.Program.Facts {
+			facts[f.Name] = f.Value
+		}
+		if got := facts["latency"]; len(got) < len(nanos(run.Latency)) || got[:len(nanos(run.Latency))] != nanos(run.Latency) {
+			t.Errorf("%s: the page says a latency of %s, run %d ns", in, got, run.Latency)
+		}
+		if got := facts["machine"]; got != run.Machine+", "+run.Model+" model" {
+			t.Errorf("%s: the page says machine %s, run %s and %s", in, got, run.Machine, run.Model)
+		}
+		var total uint64
+		for _, b := range page.Program.Blocks {
+			total += b.Total
+		}
+		if total != run.Latency {
+			t.Errorf("%s: the blocks take %d ns, the program %d", in, total, run.Latency)
+		}
+		if len(page.Pages) != len(page.Program.Blocks) {
+			continue // a file of a part of the program
+		}
+		busy := map[string]uint64{}
+		var runs uint64
+		for n, p := range page.Pages {
+			b := page.Program.Blocks[page.Program.Held[n]]
+			runs += b.Runs
+			var lanes, groups, work uint64
+			for _, r := range p.Meta.Sections[0].Rows {
+				if r.Parent == 0 {
+					busy[r.Name] += r.Busy * b.Runs
+					lanes += r.Busy
+				}
+				for _, l := range r.Loops { // [loop, start, last, end, busy, …]
+					if l[1] > l[2] || l[2] > l[3] || l[3] > p.Meta.Sections[0].Span || l[4] > l[3]-l[1] {
+						t.Errorf("%s: lane %s has a loop of %v in %d ns", in, r.Name, l, p.Meta.Sections[0].Span)
+					}
+				}
+			}
+			for _, g := range p.Groups {
+				if g.Parent < 0 {
+					for _, ns := range g.Busy {
+						groups += ns
+					}
+				}
+			}
+			// Shares of whole ns of several runs are cut.
+			if lost := uint64(len(p.Groups)*8) * min(b.Runs-1, 1); groups > lanes || groups+lost < lanes {
+				t.Errorf("%s: the operators are busy for %d ns, the lanes for %d", in, groups, lanes)
+			}
+			for _, w := range p.Meta.Work {
+				work += w.Time
+			}
+			if loops := p.Meta.Loops; len(loops) > 0 && (work > lanes || work+lanes/100 < lanes) {
+				t.Errorf("%s: the opcodes are busy for %d ns, the lanes for %d", in, work, lanes)
+			}
+		}
+		for _, e := range run.Engines {
+			if got := busy[e.Name]; got > e.Busy || got+runs < e.Busy {
+				t.Errorf("%s: lane %s is busy for %d ns on the page, run says %d", in, e.Name, got, e.Busy)
+			}
+		}
+	}
+}
