@@ -130,19 +130,3 @@ func intervals(l *components.DeviceLog, t *Topology, ls *Launches) []interval {
 	}
 	return iv
 }
-
-// union is the number of cycles covered by intervals, which it sorts.
-func union(iv [][2]uint64) uint64 {
-	slices.SortFunc(iv, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
-	total, reach := uint64(0), uint64(0)
-	for i, x := range iv {
-		if i == 0 || x[0] > reach {
-			total += x[1] - x[0]
-			reach = x[1]
-		} else if x[1] > reach {
-			total += x[1] - reach
-			reach = x[1]
-		}
-	}
-	return total
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/io/svg"
 )
 
@@ -83,7 +84,7 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 					continue
 				}
 				b := CoreBusy{Core: c}
-				var kiv, fiv [][2]uint64
+				var kiv, fiv []ecs.Interval
 				for _, lane := range core.Lanes {
 					for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
 						if l.Runs[l.Run[l.Zones.Begin[z]]].Session != uint32(s) {
@@ -99,7 +100,7 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 						}
 					}
 				}
-				b.Kernel, b.FW = union(kiv), union(fiv)
+				b.Kernel, b.FW = ecs.UnionLength(kiv), ecs.UnionLength(fiv)
 				b.Idle = m.End - m.Start - b.Kernel
 				m.Cores = append(m.Cores, b)
 				if first {

@@ -235,30 +235,6 @@ func TestMarkerSkew(t *testing.T) {
 	}
 }
 
-func TestUnion(t *testing.T) {
-	proptest.Check(t, func(rt *rapid.T) {
-		var iv [][2]uint64
-		var on [200]bool
-		for range rapid.IntRange(0, 8).Draw(rt, "n") {
-			a := rapid.IntRange(0, 199).Draw(rt, "a")
-			b := rapid.IntRange(a, 199).Draw(rt, "b")
-			iv = append(iv, [2]uint64{uint64(a), uint64(b)})
-			for i := a; i < b; i++ {
-				on[i] = true
-			}
-		}
-		want := uint64(0)
-		for _, x := range on {
-			if x {
-				want++
-			}
-		}
-		if got := union(iv); got != want {
-			rt.Fatalf("%v: %d, want %d", iv, got, want)
-		}
-	})
-}
-
 func TestOccupancy(t *testing.T) {
 	l := logOf(t,
 		"0/BRISC/1/BRISC-KERNEL/s/0/1", "0/BRISC/1/BRISC-KERNEL/e/50/1", "0/TRISC_0/1/TRISC-KERNEL/s/40/1", "0/TRISC_0/1/TRISC-KERNEL/e/75/1",

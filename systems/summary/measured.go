@@ -6,23 +6,8 @@ import (
 	"strconv"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
-
-// interval is a stretch of time in ns.
-type interval struct{ from, to uint64 }
-
-// union returns the length of the union of intervals, which it sorts.
-func union(list []interval) uint64 {
-	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
-	var sum, until uint64
-	for _, x := range list {
-		if from := max(x.from, until); x.to > from {
-			sum += x.to - from
-			until = x.to
-		}
-	}
-	return sum
-}
 
 // dmaLane returns the lane of the DMA engines of the core of a lane.
 func dmaLane(lane uint16) uint16 {
@@ -36,7 +21,7 @@ func transfersBusy(w *components.World, b int, busy []uint64) {
 		return
 	}
 	m := w.Module
-	list := make([][]interval, len(busy))
+	list := make([][]ecs.Interval, len(busy))
 	first, _ := slices.BinarySearchFunc(w.Transfers, m.Blocks.First.At(b), func(t components.Transfer, row uint32) int {
 		return cmp.Compare(uint32(t.Row), row)
 	})
@@ -45,11 +30,11 @@ func transfersBusy(w *components.World, b int, busy []uint64) {
 			break
 		}
 		l := dmaLane(m.Instr.Lane.At(int(t.Row)))
-		list[l] = append(list[l], interval{t.Begin, t.End})
+		list[l] = append(list[l], ecs.Interval{t.Begin, t.End})
 	}
 	for l := range busy {
 		if m.Lanes.Engine.At(l) == components.DMA {
-			busy[l] = union(list[l])
+			busy[l] = ecs.UnionLength(list[l])
 		}
 	}
 }
@@ -67,14 +52,14 @@ func MeasuredBusy(m *components.Module) []uint64 {
 			return out
 		}
 	}
-	rows := make([][]interval, m.Lanes.Len())
-	each(m, func(i int, x interval) { l := m.Instr.Lane.At(i); rows[l] = append(rows[l], x) })
+	rows := make([][]ecs.Interval, m.Lanes.Len())
+	each(m, func(i int, x ecs.Interval) { l := m.Instr.Lane.At(i); rows[l] = append(rows[l], x) })
 	if m.Packets.Start.Len() > 0 && len(rows) > int(components.LaneDMA) {
 		rows[components.LaneDMA] = packets(m)
 	}
 	out := make([]uint64, len(rows))
 	for l, r := range rows {
-		out[l] = union(r)
+		out[l] = ecs.UnionLength(r)
 	}
 	return out
 }
@@ -106,21 +91,21 @@ func unionInOrder(m *components.Module) (out []uint64, ok bool) {
 }
 
 // each calls f with the measured intervals of all rows that are no waits.
-func each(m *components.Module, f func(i int, x interval)) {
+func each(m *components.Module, f func(i int, x ecs.Interval)) {
 	waits := m.WaitOpcodes()
 	start, dur := m.Instr.MeasuredStart.Slice(), m.Instr.MeasuredDur.Slice()
 	for i, op := range m.Instr.Opcode.Slice() {
 		if !waits[op] {
-			f(i, interval{start[i], start[i] + uint64(dur[i])})
+			f(i, ecs.Interval{start[i], start[i] + uint64(dur[i])})
 		}
 	}
 }
 
-func packets(m *components.Module) []interval {
-	list := make([]interval, m.Packets.Start.Len())
+func packets(m *components.Module) []ecs.Interval {
+	list := make([]ecs.Interval, m.Packets.Start.Len())
 	for k := range list {
 		at := m.Packets.Start.At(k)
-		list[k] = interval{at, at + uint64(m.Packets.Dur.At(k))}
+		list[k] = ecs.Interval{at, at + uint64(m.Packets.Dur.At(k))}
 	}
 	return list
 }
@@ -138,14 +123,14 @@ func active(m *components.Module) []Active {
 	if m.Format != "neuronprofile" || !m.HasMeasurement() {
 		return nil
 	}
-	var of [components.NumEngines][]interval
-	each(m, func(i int, x interval) { e := m.Instr.Engine.At(i); of[e] = append(of[e], x) })
+	var of [components.NumEngines][]ecs.Interval
+	each(m, func(i int, x ecs.Interval) { e := m.Instr.Engine.At(i); of[e] = append(of[e], x) })
 	if m.Packets.Start.Len() > 0 {
 		of[components.DMA] = packets(m)
 	}
 	var out []Active
 	for _, p := range profilerEngines {
-		a := Active{Engine: p.engine.String(), MeasuredNS: union(of[p.engine])}
+		a := Active{Engine: p.engine.String(), MeasuredNS: ecs.UnionLength(of[p.engine])}
 		if v, err := strconv.ParseFloat(m.Attribute("summary."+p.figure), 64); err == nil && v >= 0 && v < 1e9 {
 			ns := uint64(v*1e9 + 0.5)
 			a.ProfilerNS = &ns

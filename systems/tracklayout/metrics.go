@@ -1,10 +1,8 @@
 package tracklayout
 
 import (
-	"cmp"
-	"slices"
-
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/systems/summary"
 )
 
@@ -58,7 +56,7 @@ func profiler(t *components.Timeline, p int, prefix string, busy []uint64) []com
 	in := &m.Instr
 	waits := m.WaitOpcodes()
 	var count [components.NumEngines]float64
-	var spans [components.NumEngines][]interval
+	var spans [components.NumEngines][]ecs.Interval
 	var matmuls, read, written float64
 	var first, last uint64 = ^uint64(0), 0
 	t.Each(func(i components.InstrID) {
@@ -77,7 +75,7 @@ func profiler(t *components.Timeline, p int, prefix string, busy []uint64) []com
 			matmuls += times
 		}
 		if !waits[op] {
-			spans[e] = append(spans[e], interval{start, end})
+			spans[e] = append(spans[e], ecs.Interval{start, end})
 		}
 		f := in.Flags.At(int(i))
 		b := times * float64(in.DMABytes.Get(int(i)))
@@ -89,7 +87,7 @@ func profiler(t *components.Timeline, p int, prefix string, busy []uint64) []com
 		}
 	})
 	total := float64(last - min(first, last))
-	active := func(e components.Engine) float64 { return float64(union(spans[e])) }
+	active := func(e components.Engine) float64 { return float64(ecs.UnionLength(spans[e])) }
 	if busy != nil && len(t.Blocks) == len(m.TopBlocks()) {
 		total = float64(t.World.Latency(components.RunA))
 		active = func(e components.Engine) float64 {
@@ -101,7 +99,7 @@ func profiler(t *components.Timeline, p int, prefix string, busy []uint64) []com
 				}
 			}
 			if lanes > 1 && !repeats(t) {
-				return float64(union(spans[e])) // two cores at a time are one engine's time
+				return float64(ecs.UnionLength(spans[e])) // two cores at a time are one engine's time
 			}
 			return min(sum, total)
 		}
@@ -141,19 +139,4 @@ func repeats(t *components.Timeline) bool {
 		}
 	}
 	return false
-}
-
-type interval struct{ from, to uint64 }
-
-// union returns the length of the union of intervals, which it sorts.
-func union(list []interval) uint64 {
-	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
-	var sum, until uint64
-	for _, x := range list {
-		if from := max(x.from, until); x.to > from {
-			sum += x.to - from
-			until = x.to
-		}
-	}
-	return sum
 }
