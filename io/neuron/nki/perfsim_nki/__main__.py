@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -34,6 +35,8 @@ def guarded(path: str, function: str, o: Any) -> int:
 
     root = os.path.dirname(os.path.abspath(path))
     limits(o.timeout)
+    # A record is many small objects without cycles: collect seldom.
+    gc.set_threshold(200_000, 50, 1000)
     out = sys.stdout
     sys.stdout = sys.stderr
     try:

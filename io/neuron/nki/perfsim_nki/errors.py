@@ -14,6 +14,10 @@ class KernelError(Exception):
     """A kernel cannot be recorded; the text says why, without the place."""
 
 
+class UnknownName(KernelError, AttributeError):
+    """A name that the stand-in has not; hasattr and getattr with a default see that it is missing."""
+
+
 class RestartRecording(BaseException):
     """A loop that was taken as regular is not: record again without it.
 

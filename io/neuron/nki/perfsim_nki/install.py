@@ -9,7 +9,8 @@ import sys
 import types
 from typing import Any, Optional, Sequence
 
-from .errors import KernelError
+from .errors import UnknownName
+from .recorder import note_unknown
 
 
 class ApiModule(types.ModuleType):
@@ -18,7 +19,9 @@ class ApiModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        raise KernelError("%s.%s is not known to perfsim" % (self.__name__, name))
+        text = "%s.%s is not known to perfsim" % (self.__name__, name)
+        note_unknown(text)
+        raise UnknownName(text)
 
 
 JIT = (

@@ -127,22 +127,22 @@ def _reduction(name: str, op: str) -> Operation:
 # -- creation
 
 
-def ndarray(shape: Any, dtype: Any = None, *, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
+def ndarray(shape: Any, dtype: Any = None, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
     """A tensor without values."""
     return create(shape, dtype, buffer, name, addr=_address(kwargs, "ndarray"))
 
 
-def zeros(shape: Any, dtype: Any = None, *, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
+def zeros(shape: Any, dtype: Any = None, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
     """A tensor of zeros."""
     return create(shape, dtype, buffer, name, fill=0, addr=_address(kwargs, "zeros"))
 
 
-def ones(shape: Any, dtype: Any = None, *, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
+def ones(shape: Any, dtype: Any = None, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
     """A tensor of ones."""
     return create(shape, dtype, buffer, name, fill=1, addr=_address(kwargs, "ones"))
 
 
-def full(shape: Any, fill_value: Any = None, dtype: Any = None, *, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
+def full(shape: Any, fill_value: Any = None, dtype: Any = None, buffer: Any = None, name: str = "", **kwargs: Any) -> Tile:
     """A tensor of one value."""
     if fill_value is None:
         raise KernelError("full() needs fill_value")
@@ -162,13 +162,13 @@ def _address(kwargs: Dict[str, Any], what: str) -> Any:
     return ((int(plain(a[0])), int(plain(a[1]))),)
 
 
-def zeros_like(x: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Tile:
+def zeros_like(x: Any, dtype: Any = None, buffer: Any = None, name: str = "") -> Tile:
     """Zeros of the shape of x."""
     t = want(x, "x")
     return create(t.shape, dtype or t.dt, buffer or memory.MEMORIES[t.s.mem], name, fill=0)
 
 
-def empty_like(x: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Tile:
+def empty_like(x: Any, dtype: Any = None, buffer: Any = None, name: str = "") -> Tile:
     """A tensor of the shape of x."""
     t = want(x, "x")
     return create(t.shape, dtype or t.dt, buffer or memory.MEMORIES[t.s.mem], name)

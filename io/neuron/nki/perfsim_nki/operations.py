@@ -81,7 +81,15 @@ def emit(
         if any(lo or n != m for (lo, n), m in zip(box, shape)):
             outs = [narrowed(o, box) if o.ndim == len(shape) else o for o in outs]
             ins = [narrowed(i, box) if i.ndim == len(shape) else i for i in ins]
-    return r.emit(op, engine, outs, list(ins) + addresses(list(outs) + list(ins)), **attrs)
+    for t in outs:
+        if t.dyn is not None:
+            ins = list(ins) + addresses(outs)
+            break
+    for t in ins:
+        if t.dyn is not None:
+            ins = list(ins) + addresses(ins)
+            break
+    return r.emit(op, engine, outs, ins, **attrs)
 
 
 def addresses(operands: Sequence[Tile]) -> List[Tile]:
@@ -428,6 +436,9 @@ def dma(dst: Any, src: Any, mask: Any = None, transpose: bool = False, engine: s
             if product(small.shape) and not _broadcastable(s, d):
                 raise KernelError("a DMA from %s to %s: the shapes do not agree" % (s.shape, d.shape))
             s = fit_dma(s, d.shape)
+    if dge and dge not in ("unknown", "none", "swdge", "hwdge"):
+        current().note("dge_mode=%s is no name: the mode is taken as unknown" % dge)
+        dge = ""
     emit(
         "DMACopy", engine, [d], [s], mask, transpose=True if transpose else None, dge=dge if dge and dge != "unknown" else None,
         rmw=rmw or None, **attrs

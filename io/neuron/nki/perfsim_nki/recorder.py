@@ -75,6 +75,10 @@ def operand(t: Tile) -> Operand:
     s = t.s
     if s.body is not None and s.body.closed:
         raise LoopClosed(s.body.loop)
+    seen = s.views.get(t.axes)
+    if seen is not None and t.dt is s.dtype and t.dyn is None and type(t.f) is int and type(t.p) is int:
+        if t.f + seen[1] < s.elems and t.p + seen[2] < s.parts:
+            return Operand(s, t.b, t.p, t.f, seen[0])
     if s.mem == HBM:
         dims = tuple([(st, n) for _, st, n in t.axes]) or ((1, 1),)
         lo = hi = t.f
@@ -114,7 +118,10 @@ def operand(t: Tile) -> Operand:
     room = s.elems * s.dtype.itemsize // t.dt.itemsize if t.dt is not s.dtype else s.elems
     if (type(hi) is int and hi >= room or type(hi) is Sym and hi.span()[1] >= room) and t.dyn is None:
         raise KernelError("elements %s to %s of a partition are outside tile %s of shape %s" % (plain(t.f), plain(hi), s.name or "", s.shape))
-    return Operand(s, t.b, t.p, t.f, (t.dt.name, parts, step, tuple(dims_l), 1 if t.dyn is not None else 0))
+    form = (t.dt.name, parts, step, tuple(dims_l), 1 if t.dyn is not None else 0)
+    if t.dt is s.dtype and t.dyn is None and type(t.f) is int and type(t.p) is int:
+        s.views[t.axes] = (form, hi - t.f, top - t.p)
+    return Operand(s, t.b, t.p, t.f, form)
 
 
 class Recorder:
@@ -187,7 +194,7 @@ class Recorder:
             raise KernelError("more than %d instructions" % self.limit)
         i = Ins(
             op, engine, [operand(t) for t in outs], [operand(t) for t in ins],
-            tuple(sorted((k, v) for k, v in attrs.items() if v is not None)), self.site(), self.body,
+            tuple(sorted([kv for kv in attrs.items() if kv[1] is not None])) if attrs else (), self.site(), self.body,
         )
         for t in ins:
             t.s.used = True
@@ -365,6 +372,12 @@ def current() -> Recorder:
     if r is None:
         raise KernelError("called outside a kernel")
     return r
+
+
+def note_unknown(text: str) -> None:
+    """Keep in the record that a kernel asked for a name and went on without it."""
+    if Active.recorder is not None:
+        Active.recorder.note(text)
 
 
 def ranged(*args: Any) -> Iterator[Any]:

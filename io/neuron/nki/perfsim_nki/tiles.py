@@ -31,10 +31,12 @@ class Storage:
 
     __slots__ = (
         "id", "name", "shape", "dtype", "mem", "kind", "pdim", "parts", "elems", "blocks", "body", "order", "fill", "producer",
-        "used", "alias", "addr", "shared", "line", "skipped", "banks", "loop", "initial",
+        "used", "alias", "addr", "shared", "line", "skipped", "banks", "loop", "initial", "views",
     )
 
     def __init__(self, shape: Sequence[Any], dtype: DType, mem: str, name: str = "", kind: str = "Internal", pdim: Optional[int] = None) -> None:
+        # (form, elements and partitions from first to last) by axes of views
+        self.views: Dict[Any, Tuple[Any, int, int]] = {}
         if pdim is None:
             pdim = 0
             for i, d in enumerate(shape):
