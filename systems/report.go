@@ -4,6 +4,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems/cost"
 	"perfsim/systems/lower"
+	"perfsim/systems/occupancy"
 	"perfsim/systems/summary"
 	"perfsim/systems/work"
 )
@@ -33,8 +34,10 @@ type Report struct {
 	BeforeAllocation uint64        `json:"before_allocation_ns,omitempty"`
 	Kernel           *KernelReport `json:"kernel,omitempty"` // of an NKI kernel
 	// Work is null where nothing was predicted.
-	Work         *work.Figures `json:"work"`
-	ErrorPercent *float64      `json:"error_percent"` // predicted against measured
+	Work *work.Figures `json:"work"`
+	// Memory has the peaks of the memories; the caller fills it.
+	Memory       []occupancy.Head `json:"memory"`
+	ErrorPercent *float64         `json:"error_percent"` // predicted against measured
 	// Replay compares the starts with those of a trace that was read.
 	Replay *summary.Replay `json:"replay,omitempty"`
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,

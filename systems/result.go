@@ -12,6 +12,7 @@ import (
 	"perfsim/systems/compare"
 	"perfsim/systems/explain"
 	"perfsim/systems/lower"
+	"perfsim/systems/occupancy"
 	"perfsim/systems/place"
 	"perfsim/systems/query"
 	"perfsim/systems/scenario"
@@ -78,6 +79,43 @@ func (r *Result) placed(ctx context.Context) (*components.World, error) {
 
 // Work sums up what the module computes and moves.
 func (r *Result) Work() *work.Figures { return work.Make(&r.World.World) }
+
+// Memory finds what the module holds in device memory, SBUF and PSUM.
+func (r *Result) Memory(ctx context.Context) (*occupancy.Report, error) {
+	return occupancy.Make(ctx, &r.World.World)
+}
+
+// mostFollowed is how many instructions a summary follows through the memories;
+// longer modules take the memory command.
+const mostFollowed = 300_000
+
+// MemoryPeaks returns the peaks of the memories for a summary: those of Memory
+// where the module has access patterns, upper bounds of graphs that were lowered
+// without.
+func (r *Result) MemoryPeaks(ctx context.Context) ([]occupancy.Head, error) {
+	m := r.World.Module
+	why := ""
+	switch {
+	case m.Operands.Len() == 0:
+		why = "the input has no access patterns"
+	case m.Instr.Len() > mostFollowed:
+		why = "of so many instructions the memory command tells"
+	default:
+		rep, err := r.Memory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return rep.Heads(), nil
+	}
+	if l := r.Lowering; l != nil {
+		mem := r.World.Machine.Memory
+		head := func(name string, peak, size int64) occupancy.Head {
+			return occupancy.Head{Name: name, Peak: uint64(max(peak, 0)), Size: uint64(max(size, 0)), AtMost: true, Fits: peak <= size}
+		}
+		return []occupancy.Head{head("HBM", l.DRAMBytes, mem.HBMBytes), head("SBUF", l.SBUFPeak, int64(mem.SBUFBytes))}, nil
+	}
+	return []occupancy.Head{{Name: "HBM", Absent: why}, {Name: "SBUF", Absent: why}, {Name: "PSUM", Absent: why}}, nil
+}
 
 // Explain attributes the prediction: causes, critical path, lanes, lints.
 func (r *Result) Explain(ctx context.Context, o explain.Options) (*explain.Analysis, error) {

@@ -8,10 +8,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/systems/occupancy"
 )
 
 // samples is into how many equal pieces the time is cut. More would tell no
@@ -25,7 +25,7 @@ func Add(ctx context.Context, t *components.Timeline, p int) error {
 		return nil
 	}
 	c := &counters{t: t, p: p, end: end, width: max(1, (end+samples-1)/samples)}
-	c.byLane, c.names = denseCores(t.World.Module)
+	c.byLane, c.names = occupancy.Cores(t.World.Module)
 	c.n = int((end + c.width - 1) / c.width)
 	c.utilization()
 	if err := ctx.Err(); err != nil {
@@ -114,22 +114,6 @@ func (c *counters) utilization() {
 // round keeps six digits behind the point: sums in another order would
 // differ in the last bits.
 func round(v float64) float64 { return math.Round(v*1e6) / 1e6 }
-
-// denseCores numbers the cores that have lanes, in the order of the lanes: the
-// numbers of an input may be any. names has the input's number of each.
-func denseCores(m *components.Module) (byLane []int, names []uint16) {
-	number := map[uint16]int{}
-	for _, core := range m.Lanes.Core.Slice() {
-		n, ok := number[core]
-		if !ok {
-			n = len(number)
-			number[core] = n
-			names = append(names, core)
-		}
-		byLane = append(byLane, n)
-	}
-	return byLane, names
-}
 
 // core returns the dense number of the core of an instruction's lane.
 func (c *counters) core(i components.InstrID) int {
@@ -230,43 +214,17 @@ func level(read, write []float64, most float64) {
 	}
 }
 
-// live counts how many of a fixed number of cells hold something that is
-// still needed: from the start of a write to the end of the last access
-// before the next write. The lives of a cell do not overlap, and a sample
-// counts the cells that are live at the moment it begins, so that there are
-// never more than cells.
+// live counts the cells that are live when a sample begins.
 type live struct {
-	c     *counters
-	birth []uint64 // plus one; 0 for a cell that was never written
-	last  []uint64
-	diff  []int // by sample: cells that begin less those that end to be live
+	c    *counters
+	diff []int // by sample: cells that begin less those that end to be live
 }
 
-func (c *counters) newLive(cells int) *live {
-	return &live{c: c, birth: make([]uint64, cells), last: make([]uint64, cells), diff: make([]int, c.n+1)}
-}
-
-func (l *live) access(cell int, write bool, start, end uint64) {
-	if write && (l.birth[cell] == 0 || start >= l.last[cell]) {
-		l.close(cell)
-		l.birth[cell], l.last[cell] = start+1, end
-		return
-	}
-	if l.birth[cell] == 0 { // read before any write: it was there from the start
-		l.birth[cell] = 1
-	}
-	l.last[cell] = max(l.last[cell], end)
-}
-
-// close counts a cell's life in every sample that begins in it.
-func (l *live) close(cell int) {
-	if l.birth[cell] == 0 {
-		return
-	}
-	from, to := l.sample(l.birth[cell]-1), l.sample(l.last[cell])
-	if from < to {
-		l.diff[from]++
-		l.diff[to]--
+// count enters a cell's life in every sample that begins in it.
+func (l *live) count(from, to uint64) {
+	if f, t := l.sample(from), l.sample(to); f < t {
+		l.diff[f]++
+		l.diff[t]--
 	}
 }
 
@@ -275,147 +233,43 @@ func (l *live) sample(t uint64) int {
 	return int(min((t+l.c.width-1)/l.c.width, uint64(l.c.n)))
 }
 
-// counts returns the live cells by sample.
-func (l *live) counts() []int {
-	for cell := range l.birth {
-		l.close(cell)
-	}
-	out := make([]int, l.c.n)
-	now := 0
-	for k := range out {
-		now += l.diff[k]
-		out[k] = now
-	}
-	return out
-}
-
-// ordered returns the instructions of the process in the order of starts.
-func (c *counters) ordered() []components.InstrID {
-	var out []components.InstrID
-	c.t.Each(func(i components.InstrID) {
-		if c.t.Has(c.p, i) {
-			out = append(out, i)
+// occupied adds a counter of the live cells of every core that has some; walk
+// calls its argument with the lives of cells.
+func (c *counters) occupied(name, unit string, scale int, walk func(occupancy.Done)) {
+	lives := make([]*live, c.cores())
+	walk(func(core, _ int, from, to uint64, _ components.InstrID) {
+		if lives[core] == nil {
+			lives[core] = &live{c: c, diff: make([]int, c.n+1)}
 		}
+		lives[core].count(from, to)
 	})
-	slices.SortStableFunc(out, func(a, b components.InstrID) int {
-		x, _ := c.t.Span(c.p, a)
-		y, _ := c.t.Span(c.p, b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
+	for core, l := range lives {
+		if l == nil {
+			continue
 		}
-		return 0
-	})
-	return out
+		now, counts := 0, make([]int, c.n)
+		for k := range counts {
+			now += l.diff[k]
+			counts[k] = now * scale
+		}
+		c.add(c.of(core, name), unit, func(k int) float64 { return float64(counts[k]) })
+	}
 }
-
-const banks = 8
 
 // psum counts the PSUM banks in use, by core.
 func (c *counters) psum() {
-	m := c.t.World.Module
-	lives := make([]*live, c.cores())
-	for _, i := range c.ordered() {
-		mask := m.Instr.Banks.At(int(i))
-		if mask == 0 {
-			continue
-		}
-		l := lives[c.core(i)]
-		if l == nil {
-			l = c.newLive(banks)
-			lives[c.core(i)] = l
-		}
-		s, e := c.t.Span(c.p, i)
-		for b := range banks {
-			switch {
-			case mask>>(banks+b)&1 != 0:
-				l.access(b, mask>>b&1 == 0 && !accumulates(m, i), s, e)
-			case mask>>b&1 != 0:
-				l.access(b, false, s, e)
-			}
-		}
-	}
-	c.occupied(lives, "PSUM banks in use", "banks", 1)
+	c.occupied("PSUM banks in use", "banks", 1, func(done occupancy.Done) { occupancy.PSUM(c.t, c.p, done) })
 }
-
-// occupied adds a counter of the live cells of every core that has some.
-func (c *counters) occupied(lives []*live, name, unit string, scale int) {
-	for core, l := range lives {
-		if l != nil {
-			counts := l.counts()
-			c.add(c.of(core, name), unit, func(k int) float64 { return float64(counts[k] * scale) })
-		}
-	}
-}
-
-// accumulates reports whether a matmul adds to what its bank holds.
-func accumulates(m *components.Module, i components.InstrID) bool {
-	return m.Instr.Engine.At(int(i)) == components.PE && m.Instr.Flags.At(int(i))&components.FlagAccStart == 0
-}
-
-// granule is the size of a cell of SBUF, in bytes per partition; what an
-// instruction touches counts in whole cells.
-const granule = 64
-
-// maxGranules bounds the cells where the machine does not tell its size.
-const maxGranules = 1 << 16
-
-// maxCells bounds what many cores could ask for: the SBUF of 256 cores of trn3
-// has a million cells.
-const maxCells = 1 << 20
 
 // sbuf counts the bytes per partition of SBUF in use, by core. Addresses beyond
 // the machine's SBUF are no part of it.
 func (c *counters) sbuf() {
-	m := c.t.World.Module
-	if m.Operands.Len() == 0 {
-		return
-	}
-	top, beyond := uint64(0), 0
-	size := uint64(maxGranules * granule)
-	if n := c.memory().SBUFBytes; n > 0 {
-		size = min(size, uint64(n))
-	}
-	for r := range m.Operands.Len() {
-		if m.Operands.Memory.At(r) == components.MemSBUF && m.Operands.NumDims.At(r) > 0 {
-			_, hi := m.Operands.At(r).Span()
-			if hi > size {
-				beyond++
-			}
-			top = max(top, min(hi, size))
+	size := uint64(max(c.memory().SBUFBytes, 0))
+	c.occupied("SBUF in use", "bytes per partition", occupancy.CellBytes, func(done occupancy.Done) {
+		if beyond, _ := occupancy.SBUF(c.t, c.p, size, done); beyond > 0 && size > 0 && c.p == 0 {
+			c.t.World.Module.Note("beyond-sbuf", fmt.Sprintf("access patterns reach beyond the %d bytes per partition of SBUF on %s; the counter of SBUF leaves those out", size, c.t.World.Machine.Name), beyond)
 		}
-	}
-	cells := int((top + granule - 1) / granule)
-	if beyond > 0 && c.p == 0 {
-		m.Note("beyond-sbuf", fmt.Sprintf("access patterns reach beyond the %d bytes per partition of SBUF on %s; the counter of SBUF leaves those out", size, c.t.World.Machine.Name), beyond)
-	}
-	if cells == 0 || c.cores()*cells > maxCells {
-		return
-	}
-	lives := make([]*live, c.cores())
-	for _, i := range c.ordered() {
-		lo, hi := m.Operands.Range(i)
-		s, e := c.t.Span(c.p, i)
-		for _, write := range []bool{false, true} { // an instruction reads before it writes
-			for r := lo; r < hi; r++ {
-				if m.Operands.Memory.At(r) != components.MemSBUF || m.Operands.NumDims.At(r) == 0 || (m.Operands.Role.At(r) == components.RoleOut) != write {
-					continue
-				}
-				l := lives[c.core(i)]
-				if l == nil {
-					l = c.newLive(cells)
-					lives[c.core(i)] = l
-				}
-				from, to := m.Operands.At(r).Span()
-				for g := from / granule; g < (to+granule-1)/granule && int(g) < cells; g++ {
-					l.access(int(g), write, s, e)
-				}
-			}
-		}
-	}
-	c.occupied(lives, "SBUF in use", "bytes per partition", granule)
+	})
 }
 
 // Check returns an error that names the first value of a timeline's counters

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"perfsim/components"
+	"perfsim/systems/occupancy"
 )
 
 // at returns the value of a series at time t.
@@ -109,18 +110,26 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// A bank that is written and read a hundred times within one sample is one
-// bank.
-func TestManyLivesInOneSample(t *testing.T) {
-	c := &counters{width: 1000, n: 4}
-	l := c.newLive(2)
-	for k := range uint64(300) {
-		l.access(0, true, 10*k, 10*k+8)
-	}
-	l.access(1, true, 0, 1500)
-	for k, got := range l.counts() {
-		if want := []int{2, 2, 1, 0}[k]; got != want {
-			t.Errorf("sample %d: %d banks live, want %d", k, got, want)
+// Cells count in the samples that begin while they are live.
+func TestLiveCells(t *testing.T) {
+	c := &counters{width: 1000, n: 4, names: []uint16{0}, end: 4000, t: &components.Timeline{}}
+	c.occupied("cells", "banks", 1, func(done occupancy.Done) {
+		for k := range uint64(300) { // a hundred lives within a sample are none that it sees
+			done(0, 0, 10*k+1, 10*k+8, 0)
+		}
+		done(0, 0, 0, 5, 0)
+		done(0, 1, 0, 1500, 0)
+	})
+	s := c.t.Series[0]
+	for k, want := range map[uint64]float64{0: 2, 1000: 1, 2000: 0} {
+		got := -1.0
+		for n := range s.Time {
+			if s.Time[n] <= k {
+				got = s.Value[n]
+			}
+		}
+		if got != want {
+			t.Errorf("%v cells live at %d ns, want %v", got, k, want)
 		}
 	}
 }

@@ -41,6 +41,13 @@ func (l *lowerer) turn() uint16 {
 // have a largest address.
 const mostBytes = 1 << 48
 
+// The ordinals of TensorKind (docs/birjson.md) that lowering uses.
+const (
+	kindInput    = 0
+	kindOutput   = 3
+	kindInternal = 7
+)
+
 // location adds a row to the location table, for modules with operands.
 func (f *fn) location(r *region, name string, parts int64) {
 	if !f.l.opt.Operands {
@@ -57,7 +64,13 @@ func (f *fn) location(r *region, name string, parts int64) {
 	t.Base.Append(0)
 	t.Bank.Append(-1)
 	t.Alias.Append(0)
-	kind := uint8(0)
+	kind := uint8(kindInternal)
+	switch r.mem {
+	case components.MemInput:
+		kind = kindInput
+	case components.MemOutput:
+		kind = kindOutput
+	}
 	t.Kind.Append(kind)
 	r.loc = uint32(t.Len())
 }

@@ -52,9 +52,6 @@ func (l *lowerer) notes() {
 	if r.Coarse > 0 {
 		m.Note("coarse-dependencies", "waits on merged accesses: extra edges, never missing ones", int(r.Coarse))
 	}
-	if hbm := l.mach.Memory.HBMBytes; hbm > 0 && r.DRAMBytes > hbm {
-		m.Note("device-memory", fmt.Sprintf("parameters, outputs and intermediate values take %d bytes of device memory, the machine has %d", r.DRAMBytes, hbm), 1)
-	}
 }
 
 // mostEstimated bounds the names in the headline; the notes have them all.

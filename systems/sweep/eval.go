@@ -128,6 +128,9 @@ func (e *Evaluator) predict(ctx context.Context, c Case, in paths, row *caseRow)
 			return nil
 		}
 		rep.Input = e.plan.Inputs[c.Input].Name
+		if rep.Memory, err = r.MemoryPeaks(ctx); err != nil {
+			return err
+		}
 		return writeFiles(ctx, e.files, c, r, rep)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"perfsim/components"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
+	"perfsim/systems/occupancy"
 	"perfsim/systems/work"
 )
 
@@ -90,6 +91,9 @@ latency, to the nanosecond.`,
 			if err != nil {
 				return err
 			}
+			if t.memory, err = res.MemoryPeaks(ctx); err != nil {
+				return err
+			}
 			if o.by != "" {
 				list, rest, err := x.Groups(ctx, explain.Grouping(o.by))
 				if err != nil {
@@ -107,7 +111,7 @@ latency, to the nanosecond.`,
 			p.close()
 			r.Window = windowText(win)
 			if o.json {
-				return writeJSON(c.OutOrStdout(), explainJSON{explainHeadJSON: head, Report: r, LatencyRange: w.Range, Work: t.work, Notes: res.Notes()})
+				return writeJSON(c.OutOrStdout(), explainJSON{explainHeadJSON: head, Report: r, LatencyRange: w.Range, Work: t.work, Memory: t.memory, Notes: res.Notes()})
 			}
 			switch {
 			case o.engine != "":
@@ -164,6 +168,7 @@ type explainJSON struct {
 	*explain.Report
 	LatencyRange *components.LatencyRange `json:"latency_range,omitempty"`
 	Work         *work.Figures            `json:"work"`
+	Memory       []occupancy.Head         `json:"memory"`
 	Notes        []components.Note        `json:"notes"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
+	"perfsim/systems/occupancy"
 	"perfsim/systems/work"
 )
 
@@ -25,12 +26,13 @@ const mostNotes = 5
 
 // explainText prints reports for people.
 type explainText struct {
-	notes []components.Note
-	x     *explain.Analysis
-	work  *work.Figures
-	out   io.Writer
-	input string
-	top   int
+	notes  []components.Note
+	x      *explain.Analysis
+	work   *work.Figures
+	memory []occupancy.Head
+	out    io.Writer
+	input  string
+	top    int
 }
 
 func (t *explainText) table() *tabwriter.Writer { return newTable(t.out) }
@@ -79,6 +81,7 @@ func (t *explainText) head(r *explain.Report) error {
 	fmt.Fprintf(tw, "latency\t%s\n", line)
 	if r.Window == "" {
 		printWork(tw, t.work)
+		printMemoryPeaks(tw, t.memory)
 	}
 	printHeadlines(tw, m.Notes)
 	var parts []string

@@ -34,7 +34,7 @@ func TestFiguresAreDefined(t *testing.T) {
 	used := map[string]string{}
 	for _, input := range append(inputs, traces...) {
 		for _, args := range [][]string{
-			{"run"}, {"run", "--loops", "trips"}, {"explain"}, {"explain", "--loops", "trips"}, {"explain", "--by", "op"},
+			{"run"}, {"run", "--loops", "trips"}, {"explain"}, {"explain", "--loops", "trips"}, {"explain", "--by", "op"}, {"memory"},
 			{"whatif", input, "drop=anti"}, {"diff", input, input}, {"diff", "--model-b", "calibrated", input, input},
 			{"query"}, {"query", "--edges"}, {"query", "--by", "engine"}, {"query", "--count"},
 		} {

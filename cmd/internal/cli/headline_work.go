@@ -7,6 +7,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"perfsim/systems/occupancy"
 	"perfsim/systems/work"
 )
 
@@ -68,6 +69,45 @@ func printWork(w io.Writer, f *work.Figures) {
 			side = "compute"
 		}
 		fmt.Fprintf(w, "intensity\t%.4g FLOP/byte, ridge %.4g: on the %s side of the roofline\n", *f.Intensity, *f.Ridge, side)
+	}
+}
+
+// printMemoryPeaks prints the peaks of the memories against their sizes, of each
+// kind that of the core that holds most; those that do not fit have a line.
+func printMemoryPeaks(w io.Writer, list []occupancy.Head) {
+	var parts, faults []string
+	for _, name := range []string{"HBM", "SBUF", "PSUM"} {
+		var most *occupancy.Head
+		for k := range list {
+			if h := &list[k]; h.Name == name && h.Absent == "" && (most == nil || h.Peak > most.Peak) {
+				most = h
+			}
+		}
+		if most == nil || most.Peak == 0 {
+			continue
+		}
+		text := name + " "
+		if most.AtMost {
+			text += "≤ "
+		}
+		text += humanize.IBytes(most.Peak)
+		if most.Size > 0 {
+			text += " of " + humanize.IBytes(most.Size)
+		}
+		switch {
+		case most.Fits || most.Size == 0:
+			parts = append(parts, text)
+		case most.AtMost:
+			faults = append(faults, text+": MAY NOT FIT (perfsim memory tells)")
+		default:
+			faults = append(faults, text+": DOES NOT FIT")
+		}
+	}
+	for _, f := range faults {
+		fmt.Fprintf(w, "memory\t%s\n", f)
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "memory\t%s\n", strings.Join(parts, ", "))
 	}
 }
 

@@ -57,6 +57,7 @@ var jsonCommands = []string{
 	"metrics --json TMP/out/global_metric_store.json",
 	"pack --json TMP/pack/traces",
 	"unpack --json -C TMP/unpacked TMP/pack/traces/file.perf-sim",
+	"memory --json EX/attention.bir.json",
 	"neff create -o TMP/a.neff TMP/neff/dir",
 	"neff add --json -o TMP/b.neff TMP/a.neff TMP/pack/traces/file.perf-sim",
 	"neff info --json TMP/b.neff",

@@ -86,6 +86,7 @@ func commands() []command {
 		{"accuracy", newAccuracyCommand},
 		{"passes", newPassesCommand},
 		{"explain", newExplainCommand},
+		{"memory", newMemoryCommand},
 		{"export", newExportCommand},
 		{"query", newQueryCommand},
 		{"whatif", newWhatIfCommand},

@@ -116,6 +116,11 @@ and the exit status is 1.`,
 				}
 				rep := res.Report()
 				rep.Input = input
+				if rep.Work != nil {
+					if rep.Memory, err = res.MemoryPeaks(c.Context()); err != nil {
+						return nil, err
+					}
+				}
 				if timings {
 					rep.Timings = res.SystemTimes()
 				}
@@ -248,6 +253,7 @@ func (r runReport) print(out io.Writer) error {
 		fmt.Fprintf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
 	}
 	printWork(tw, r.Work)
+	printMemoryPeaks(tw, r.Memory)
 	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
 		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))

@@ -85,7 +85,7 @@ func TestSweepFigures(t *testing.T) {
 		}
 		flatten("", run, want)
 		for key := range want {
-			if key == "kernel_source" || key == "work_absent" || key == "work_predicted_ns" || strings.HasPrefix(key, "work_measured_") ||
+			if key == "kernel_source" || key == "memory" || key == "work_absent" || key == "work_predicted_ns" || strings.HasPrefix(key, "work_measured_") ||
 				strings.HasPrefix(key, "work_profiler_") || strings.HasPrefix(key, "work_peaks_") {
 				delete(want, key) // report.json has them
 			}
