@@ -112,7 +112,7 @@ func (x *expander) headsOf(op components.OpID) (q, k, v components.OpID, h heads
 		return 0, 0, 0, h, false
 	}
 	seq, head := 1, 2
-	if x.headsFirst(op, a) {
+	if x.headsFirst(op, a, b) {
 		seq, head = 2, 1
 	}
 	h = heads{batch: a[0], heads: a[head], groups: b[head], queries: a[seq], keys: b[seq], size: a[3], values: c[3]}
@@ -145,11 +145,20 @@ func (x *expander) headsOf(op components.OpID) (q, k, v components.OpID, h heads
 	return q, k, v, h, ok
 }
 
-// headsFirst reports whether operands are [batch, heads, sequence, size]: the
-// statistics of the softmax, [batch, heads, queries, …] in fp32 among operands
-// or results, tell which of two different sizes is the heads'.
-func (x *expander) headsFirst(op components.OpID, q []int64) bool {
+// mostHeads is more than any model has: what is larger is a sequence.
+const mostHeads = 128
+
+// headsFirst reports whether queries q and keys k are [batch, heads, sequence,
+// size]. In this order it is told by the batch dimensions of the first product
+// in cuDNN's configuration; by the statistics of the softmax, [batch, heads,
+// queries, …] in fp32 among operands or results; by sizes that only a sequence
+// or only heads can have: fewer queries than keys, fewer heads of keys than of
+// queries, more than mostHeads. Else the order is [batch, sequence, heads, size].
+func (x *expander) headsFirst(op components.OpID, q, k []int64) bool {
 	g := x.r.From
+	if m := batchDims.FindStringSubmatch(g.AttrStr(op, components.AttrBackendConfig)); m != nil {
+		return m[1] == "1"
+	}
 	shapes := g.Shapes.Tuple(g.Ops.Shape[op])
 	for _, o := range g.Operands(op) {
 		shapes = append(shapes[:len(shapes):len(shapes)], g.OperandShape(o))
@@ -165,7 +174,13 @@ func (x *expander) headsFirst(op components.OpID, q []int64) bool {
 			}
 		}
 	}
-	return false
+	switch {
+	case q[2] < k[2] || q[1] > k[1] && q[2] == k[2] && k[1] > 0 && q[1]%k[1] == 0:
+		return q[1] <= mostHeads
+	case q[1] < k[1] || q[2] > k[2]:
+		return false
+	}
+	return q[1] <= mostHeads && q[2] > mostHeads
 }
 
 // packed returns part i of dimension 2 of an array.

@@ -29,17 +29,26 @@ func expansionOf(target string) expansion {
 	if !neuron {
 		return nil
 	}
-	switch name {
-	case "TransferWithStaticRing":
+	name = strings.TrimSuffix(name, "Forward")
+	switch strings.ToLower(name) {
+	case "transferwithstaticring", "identity":
 		return (*expander).marker
-	case "Softmax":
+	case "softmax":
 		return (*expander).softmaxCall
-	case "SoftmaxBackward":
+	case "softmaxbackward":
 		return (*expander).softmaxBackward
-	case "RmsNorm":
+	case "rmsnorm":
 		return (*expander).rmsNorm
-	case "RmsNormBackward":
+	case "rmsnormbackward":
 		return (*expander).rmsNormBackward
+	case "layernorm":
+		return (*expander).layerNorm
+	case "topk":
+		return (*expander).topK
+	case "argmax", "argmin":
+		return (*expander).argMax
+	case "dropout":
+		return (*expander).dropout
 	}
 	base, backward := strings.CutSuffix(name, "Backward")
 	switch base {
@@ -297,21 +306,127 @@ func (x *expander) softmaxGradient(op, grad, y components.OpID, dim int64) compo
 	return x.add(op, components.OpSubtract, s, grad, x.spread(op, x.reduce(op, components.OpAdd, p, dim), s, dim))
 }
 
-// rmsNorm is x·rsqrt(sum x²)·weight.
+// rmsNorm is x·rsqrt(sum x²), times the weight where there is one.
 func (x *expander) rmsNorm(op components.OpID) (components.OpID, bool) {
-	g := x.r.From
-	if !x.same(op, 1) || len(g.Operands(op)) < 2 || g.Shapes.Rank(g.Ops.Shape[op]) == 0 {
+	if !x.same(op, 1) || x.r.From.Shapes.Rank(x.r.From.Ops.Shape[op]) == 0 {
 		return 0, false
 	}
 	dim := x.dimension(op)
-	s := g.Ops.Shape[op]
-	if w := g.OperandShape(g.Operands(op)[1]); g.Shapes.Rank(w) != 1 || g.Shapes.Dims(w)[0] != g.Shapes.Dims(s)[dim] {
+	vectors, ok := x.vectors(op, dim)
+	if !ok || len(vectors) > 1 {
 		return 0, false
 	}
 	x.note(op, "RMS normalisation")
 	a := x.arg(op, 0)
+	if len(vectors) == 0 {
+		return x.named(op, components.OpMultiply, a, x.rootMean(op, a, dim)), true
+	}
+	s := x.r.From.Ops.Shape[op]
 	y := x.add(op, components.OpMultiply, s, a, x.rootMean(op, a, dim))
-	return x.named(op, components.OpMultiply, y, x.along(op, x.arg(op, 1), s, dim)), true
+	return x.named(op, components.OpMultiply, y, x.along(op, vectors[0], s, dim)), true
+}
+
+// layerNorm is (x - mean)·rsqrt(variance), times the weight and plus the bias
+// where there are those.
+func (x *expander) layerNorm(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	if !x.same(op, 1) || g.Shapes.Rank(g.Ops.Shape[op]) == 0 {
+		return 0, false
+	}
+	dim := x.dimension(op)
+	vectors, ok := x.vectors(op, dim)
+	if !ok || len(vectors) > 2 {
+		return 0, false
+	}
+	x.note(op, "layer normalisation")
+	a, s := x.arg(op, 0), g.Ops.Shape[op]
+	d := x.add(op, components.OpSubtract, s, a, x.spread(op, x.reduce(op, components.OpAdd, a, dim), s, dim))
+	y := x.add(op, components.OpMultiply, s, d, x.rootMean(op, d, dim))
+	for i, v := range vectors {
+		kind := [2]components.OpKind{components.OpMultiply, components.OpAdd}[i]
+		y = x.add(op, kind, s, y, x.along(op, v, s, dim))
+	}
+	return x.results(op, y), true
+}
+
+// vectors returns the operands behind the first that are vectors along
+// dimension dim of it; scalars (an epsilon) are left out. ok is false where
+// there are others.
+func (x *expander) vectors(op components.OpID, dim int64) (list []components.OpID, ok bool) {
+	g := x.r.From
+	for i, o := range g.Operands(op)[1:] {
+		switch v := g.OperandShape(o); {
+		case g.Shapes.IsTuple(v):
+			return nil, false
+		case g.Shapes.Rank(v) == 0:
+		case g.Shapes.Rank(v) == 1 && g.Shapes.Dims(v)[0] == g.Shapes.Dims(g.Ops.Shape[op])[dim]:
+			list = append(list, x.arg(op, i+1))
+		default:
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// topK gives the largest values along the last dimension, and their places.
+func (x *expander) topK(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	s := g.Ops.Shape[op]
+	m := g.Shapes.Tuple(s)
+	if len(m) != 2 || g.Shapes.IsTuple(m[0]) || g.Shapes.Rank(m[0]) == 0 || !g.Shapes.SameDims(m[0], m[1]) ||
+		g.Shapes.Rank(g.OperandShape(g.Operands(op)[0])) != g.Shapes.Rank(m[0]) {
+		return 0, false
+	}
+	x.note(op, "the largest values and their places")
+	d := g.Shapes.Dims(m[0])
+	top := x.named(op, components.OpTopK, x.arg(op, 0))
+	x.g.SetInt(top, components.AttrTopK, d[len(d)-1])
+	return top, true
+}
+
+// argMax is the place of the largest value along a dimension.
+func (x *expander) argMax(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	in := g.OperandShape(g.Operands(op)[0])
+	if g.Shapes.IsTuple(in) || g.Shapes.Rank(in) == 0 || g.Shapes.IsTuple(g.Ops.Shape[op]) {
+		return 0, false
+	}
+	dim := x.dimension(op)
+	left := slices.Clone(g.Shapes.Dims(in))
+	left[dim] = 1
+	place := x.g.Array(components.ElemS32, left...)
+	if x.g.Shapes.Count(place) != g.Shapes.Count(g.Ops.Shape[op]) {
+		return 0, false
+	}
+	x.note(op, "the place of the largest value")
+	top := x.add(op, components.OpTopK, x.g.Shapes.AddTuple([]components.ShapeID{x.array(in, left), place}), x.arg(op, 0))
+	x.g.SetInt(top, components.AttrTopK, 1)
+	at := x.g.AddTupleElement("", top, 1)
+	x.r.Place(at, op)
+	return x.shaped(op, at, g.Ops.Shape[op]), true
+}
+
+// dropout makes random numbers, compares them and selects.
+func (x *expander) dropout(op components.OpID) (components.OpID, bool) {
+	g := x.r.From
+	s := g.Ops.Shape[op]
+	if m := g.Shapes.Tuple(s); len(m) > 0 {
+		s = m[0]
+	}
+	if in := g.OperandShape(g.Operands(op)[0]); g.Shapes.IsTuple(in) || g.Shapes.IsTuple(s) || !g.Shapes.SameDims(in, s) {
+		return 0, false
+	}
+	x.note(op, "random numbers, a comparison and a selection")
+	scalar := func(v float64) components.OpID {
+		c := x.add(op, components.OpConstant, x.array(s, nil))
+		x.g.SetFloat(c, v)
+		return c
+	}
+	zero := scalar(0)
+	all := x.add(op, components.OpBroadcast, s, zero)
+	x.g.SetInts(all, components.AttrDimensions)
+	keep := x.add(op, components.OpCompare, x.g.Array(components.ElemPred, g.Shapes.Dims(s)...), x.add(op, components.OpRng, s, zero, scalar(1)), all)
+	return x.results(op, x.add(op, components.OpSelect, s, keep, x.arg(op, 0), all), keep), true
 }
 
 // rootMean is rsqrt(sum a²) over dimension dim, spread over it.
@@ -397,6 +512,10 @@ func (x *expander) shaped(op, v components.OpID, want components.ShapeID) compon
 	}
 	return v
 }
+
+// batchDims is the second batch dimension of the queries in the configuration of
+// a cuDNN attention.
+var batchDims = regexp.MustCompile(`"bmm1_dot_dimension_numbers":\{[^}]*"lhs_batch_dimensions":\["?0"?,\s*"?([12])"?\]`)
 
 // intermediateShape is the shape of the scores in the configuration of a cuDNN
 // attention: batch, heads, queries, keys.

@@ -82,6 +82,12 @@ func TestNeuronCustomCalls(t *testing.T) {
 			"ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n b = f32[64,512]{1,0} parameter(1)\n d = f32[64,512]{1,0} tanh(b)\n ROOT r = f32[64,512]{1,0} multiply(a, d)\n}\n"},
 		{"softmax", "ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n ROOT r = f32[64,512]{1,0} custom-call(a), custom_call_target=\"AwsNeuronSoftmax\", backend_config=\"1\"\n}\n",
 			add + "ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n" + softmax},
+		{"top 8", "ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n ROOT r = (f32[64,8]{1,0}, s32[64,8]{1,0}) custom-call(a), custom_call_target=\"AwsNeuronTopK\", backend_config=\"8\"\n}\n",
+			"ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n ROOT r = (f32[64,8]{1,0}, s32[64,8]{1,0}) topk(a), k=8, largest=true\n}\n"},
+		{"place of the largest", "ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n ROOT r = s32[64,1]{1,0} custom-call(a), custom_call_target=\"AwsNeuronArgMax\", backend_config=\"1\"\n}\n",
+			"ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n t = (f32[64,1]{1,0}, s32[64,1]{1,0}) topk(a), k=1, largest=true\n ROOT r = s32[64,1]{1,0} get-tuple-element(t), index=1\n}\n"},
+		{"dropout", "ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n p = f32[] parameter(1)\n ROOT r = f32[64,512]{1,0} custom-call(a, p), custom_call_target=\"AwsNeuronDropout\"\n}\n",
+			"ENTRY e {\n a = f32[64,512]{1,0} parameter(0)\n p = f32[] parameter(1)\n z = f32[] constant(0)\n o = f32[] constant(1)\n zs = f32[64,512]{1,0} broadcast(z), dimensions={}\n n = f32[64,512]{1,0} rng(z, o), distribution=rng_uniform\n k = pred[64,512]{1,0} compare(n, zs), direction=LT\n ROOT r = f32[64,512]{1,0} select(k, a, zs)\n}\n"},
 	} {
 		got, res := latencyOf(t, head+c.with, lower.DefaultOptions())
 		want, _ := latencyOf(t, head+c.plain, lower.DefaultOptions())
@@ -141,6 +147,24 @@ func TestAttentionCalls(t *testing.T) {
  v = bf16[4,256,16,64]{3,2,1,0} parameter(2)
  ROOT r = (bf16[4,16,256,64]{3,1,2,0}, u8[0]{0}) custom-call(q, k, v), custom_call_target="__cudnn$fmhaSoftmax", backend_config={"cudnn_fmha_backend_config":{"intermediate_tensor_shape":{"element_type":"BF16","dimensions":["4","16","256","256"]}}}
 }`, 4 * 4 * 16 * 256 * 256 * 64, "attention (batch 4, 16 heads, 256 queries, 256 keys, head size 64)"},
+		{"heads first by cuDNN's configuration", `ENTRY e {
+ q = bf16[2,8,64,64]{3,2,1,0} parameter(0)
+ k = bf16[2,8,64,64]{3,2,1,0} parameter(1)
+ v = bf16[2,8,64,64]{3,2,1,0} parameter(2)
+ ROOT r = (bf16[2,8,64,64]{3,2,1,0}, u8[0]{0}) custom-call(q, k, v), custom_call_target="__cudnn$fmhaSoftmax", backend_config={"cudnn_fmha_backend_config":{"bmm1_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["3"],"lhs_batch_dimensions":["0","1"],"rhs_batch_dimensions":["0","1"]}}}
+}`, 4 * 2 * 8 * 64 * 64 * 64, "attention (batch 2, 8 heads, 64 queries, 64 keys, head size 64)"},
+		{"1024 are no heads", `ENTRY e {
+ q = bf16[2,8,1024,64]{3,2,1,0} parameter(0)
+ k = bf16[2,8,1024,64]{3,2,1,0} parameter(1)
+ v = bf16[2,8,1024,64]{3,2,1,0} parameter(2)
+ ROOT r = bf16[2,8,1024,64]{3,2,1,0} custom-call(q, k, v), custom_call_target="flash_attn_fwd"
+}`, 4 * 2 * 8 * 1024 * 1024 * 64, "attention (batch 2, 8 heads, 1024 queries, 1024 keys, head size 64)"},
+		{"one query after 512 keys, heads first", `ENTRY e {
+ q = bf16[2,8,1,64]{3,2,1,0} parameter(0)
+ k = bf16[2,2,512,64]{3,2,1,0} parameter(1)
+ v = bf16[2,2,512,64]{3,2,1,0} parameter(2)
+ ROOT r = bf16[2,8,1,64]{3,2,1,0} custom-call(q, k, v), custom_call_target="flash_attn_fwd"
+}`, 4 * 2 * 8 * 1 * 512 * 64, "attention (batch 2, 8 heads, 1 queries, 512 keys, head size 64)"},
 		{"backward", `ENTRY e {
  q = bf16[2,256,8,64]{3,2,1,0} parameter(0)
  k = bf16[2,256,8,64]{3,2,1,0} parameter(1)
