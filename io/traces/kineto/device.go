@@ -108,6 +108,7 @@ func (d *deviceTrace) streams() error {
 		end  int64
 	}
 	var lanes []open
+	opcodes := t.opcodes()
 	trimmed, spilled := 0, 0
 	for i := range d.devs {
 		x := &d.devs[i]
@@ -138,7 +139,7 @@ func (d *deviceTrace) streams() error {
 		}
 		lanes[at].end = x.end
 		name := t.b.M.Symbols.String(x.ev.name)
-		r := d.row(x.ev.name, opcodeOf(x.ev, name), lanes[at].lane, x.start, x.end)
+		r := d.row(x.ev.name, opcodes[x.ev.name], lanes[at].lane, x.start, x.end)
 		r.Engine, r.Ref, r.Bytes, r.Op = engineOf(x.ev, name), x.ev.corr, x.ev.bytes, x.ev.op
 		r.Scope = x.ev.scope
 		if x.ev.collective {

@@ -30,16 +30,19 @@ const (
 // categoryOf sorts the cat of an event.
 func categoryOf(cat []byte) category {
 	switch string(cat) {
-	case "kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "Kernel", "Memcpy", "Memset": // capitals: PyTorch 1.8 to 1.11
+	case "kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "memcpy", "memset": // Kernel, Memcpy, Memset: PyTorch 1.8 to 1.11
 		return catDevice
-	case "Runtime", "cuda_runtime", "cuda_driver", "mtia_runtime", "glow_runtime", "xpu_runtime", "xpu_driver", "privateuse1_runtime", "privateuse1_driver", "hip_api", "hip_runtime":
+	case "runtime", "cuda_runtime", "cuda_driver", "mtia_runtime", "glow_runtime", "xpu_runtime", "xpu_driver", "privateuse1_runtime", "privateuse1_driver", "hip_api", "hip_runtime":
 		return catCall
 	case "cuda_sync":
 		return catSync
-	case "cpu_op", "Operator":
+	case "cpu_op", "operator":
 		return catOp
 	case "python_function":
 		return catPython
+	}
+	if low := bytes.ToLower(cat); !bytes.Equal(low, cat) {
+		return categoryOf(low) // as some tools write them
 	}
 	return catOther
 }
@@ -95,8 +98,8 @@ type trace struct {
 	devices int
 	decimal bool // some time has decimals of a µs
 
-	stringTimes, badTimes, noDur, negative, zeroTimes, skipped, noPhase int
-	zero                                                                []int // events with time and duration 0
+	stringTimes, badTimes, noDur, negative, zeroTimes, skipped, noPhase, noObject int
+	zero                                                                          []int // events with time and duration 0
 }
 
 func newTrace(b *timeline.Builder) *trace {
@@ -133,7 +136,11 @@ func (t *trace) element(text []byte, off int64) error {
 		return err
 	}
 	if v.Type() != fastjson.TypeObject {
-		return fmt.Errorf("an event is an object, not %s", v.Type())
+		if t.seq == 0 {
+			return fmt.Errorf("an event is an object, not %s", v.Type())
+		}
+		t.noObject++
+		return nil
 	}
 	t.seq++
 	ph := v.GetStringBytes("ph")
@@ -234,7 +241,7 @@ func (t *trace) complete(v *fastjson.Value) {
 	switch e.cat {
 	case catDevice:
 		t.devices++
-		e.memory = string(cat) != "kernel" && string(cat) != "Kernel" && string(cat) != "mtia_ccp_events"
+		e.memory = !bytes.EqualFold(cat, []byte("kernel")) && string(cat) != "mtia_ccp_events"
 		e.stream = int32(a.GetInt("stream"))
 		e.collective = a.Exists("Collective name") || isCollective(name)
 		if e.collective {

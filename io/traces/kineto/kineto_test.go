@@ -222,6 +222,7 @@ func TestBad(t *testing.T) {
 		{`[` + slice + `]]`, "x: byte 54: ']' after the end of the value", ""},
 		{`[` + slice + `,]`, "", ""},
 		{`[1]`, "x: byte 1: an event is an object, not number", ""},
+		{`[` + slice + `,[1],"x",5,null]`, "", "no-object=4"},
 		{`[{"ph":"X","name":"a"b"}]`, "x: byte 25: the input ends inside an element", ""},
 		{`[{"ph":"X","name":"a" "b"}]`, "x: byte 1: ", ""},
 		{`[` + slice + `,{"ph":"X","name":"a"b"},` + strings.Repeat(" ", 1<<17) + `]`, "x: byte 53: what begins here does not end", ""},

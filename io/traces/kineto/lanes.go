@@ -19,9 +19,9 @@ const opsLane = "XLA Ops"
 // isSummary reports whether a lane of a process that has opsLane or streams
 // repeats the work of its other lanes in larger pieces.
 func isSummary(name string) bool {
-	switch name {
-	case "Steps", "XLA Modules", "XLA TraceMe", "TensorFlow Name Scope", "TensorFlow Ops", "Framework Name Scope", "Framework Ops",
-		"Source", "Source code", "HLO Modules", "Launch Stats", "XLA Async Ops Summary":
+	switch strings.ToLower(name) {
+	case "steps", "xla modules", "xla traceme", "tensorflow name scope", "tensorflow ops", "framework name scope", "framework ops",
+		"source", "source code", "hlo modules", "launch stats", "xla async ops summary":
 		return true
 	}
 	return false
@@ -30,7 +30,7 @@ func isSummary(name string) bool {
 // isDeviceLane reports whether a lane holds the work of a device in such a
 // trace: its operators, or a stream.
 func isDeviceLane(name string) bool {
-	return name == opsLane || name == "XLA Async Ops" || strings.HasPrefix(name, "Stream #")
+	return strings.EqualFold(name, opsLane) || name == "XLA Async Ops" || strings.HasPrefix(name, "Stream #")
 }
 
 // isAnnotation reports whether a slice is a range that a user or a framework

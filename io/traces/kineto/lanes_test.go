@@ -1,10 +1,13 @@
 package kineto
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"perfsim/components"
+	"perfsim/io/internal/timeline"
 )
 
 func noteOf(m *components.Module, code string) string {
@@ -136,6 +139,29 @@ func TestKernelNames(t *testing.T) {
 	} {
 		if got := opcodeOf(&event{cat: catDevice}, c.name); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Kernels of one name are told apart by the template arguments that differ.
+func TestTemplateArguments(t *testing.T) {
+	names := map[string]string{
+		"void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda(float)#1}> >(int, float)": "elementwise_kernel<gpu_kernel_impl_nocast<direct_copy_kernel_cuda>>",
+		"void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::CUDAFunctor_add<float> > >(int, float)":                                                                               "elementwise_kernel<gpu_kernel_impl_nocast<CUDAFunctor_add<float> >>",
+		"void copy<float>(float*)": "copy<float>",
+		"void copy<half>(half*)":   "copy<half>",
+		"void one<int, 4>(int*)":   "one",
+		"void one<int, 4>(char*)":  "one",
+		"plain":                    "plain",
+	}
+	tr := newTrace(timeline.New("t", "kineto"))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		tr.events = append(tr.events, event{cat: catDevice, name: tr.b.M.Symbols.InternString(name)})
+	}
+	got := tr.opcodes()
+	for name, want := range names {
+		if g := got[tr.b.M.Symbols.InternString(name)]; g != want {
+			t.Errorf("%s: %s, want %s", name, g, want)
 		}
 	}
 }

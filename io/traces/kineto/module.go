@@ -75,6 +75,7 @@ func (t *trace) notes() {
 	t.note("no-duration", "complete events without a duration: left out", t.noDur)
 	t.note("negative-duration", "complete events with a negative duration, as unfinished ones have: left out", t.negative)
 	t.note("lost-time", "slices with time and duration 0 in a trace whose clock starts elsewhere: left out", t.zeroTimes)
+	t.note("no-object", "elements of the events that are no objects: left out", t.noObject)
 	t.note("no-phase", "elements without a ph: left out", t.noPhase)
 	t.note("skipped-events", "counters, instants, asynchronous and object events: not used", t.skipped)
 }

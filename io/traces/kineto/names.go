@@ -2,9 +2,11 @@ package kineto
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // isCollective recognises the kernels of the collective libraries.
@@ -56,6 +58,93 @@ func opcodeOf(e *event, name string) string {
 	name = strings.TrimPrefix(name, "void ")
 	name = strings.ReplaceAll(name, "(anonymous namespace)::", "")
 	return function(name, 0)
+}
+
+// opcodes returns the opcodes of all device events. Kernels whose template
+// arguments alone differ are told apart by them: copy<float> and copy<half>.
+func (t *trace) opcodes() map[ecs.Symbol]string {
+	out := map[ecs.Symbol]string{}
+	args := map[ecs.Symbol][]string{}
+	first := map[string][]string{}  // by opcode, the arguments met first
+	differ := map[string]([]bool){} // by opcode, the arguments that are not always those
+	for i := range t.events {
+		e := &t.events[i]
+		if _, done := out[e.name]; done || e.cat != catDevice {
+			continue
+		}
+		name := t.b.M.Symbols.String(e.name)
+		op := opcodeOf(e, name)
+		out[e.name] = op
+		if e.memory || e.collective {
+			continue
+		}
+		list := templateArguments(name)
+		args[e.name] = list
+		seen, known := first[op]
+		if !known {
+			first[op], differ[op] = list, make([]bool, len(list))
+			continue
+		}
+		for k := range max(len(seen), len(list)) {
+			if k >= len(seen) || k >= len(list) || seen[k] != list[k] {
+				for len(differ[op]) <= k {
+					differ[op] = append(differ[op], false)
+				}
+				differ[op][k] = true
+			}
+		}
+	}
+	for name, list := range args {
+		op := out[name]
+		var parts []string
+		for k, d := range differ[op] {
+			if d && k < len(list) {
+				parts = append(parts, list[k])
+			}
+		}
+		if len(parts) > 0 {
+			out[name] = op + "<" + strings.Join(parts, ", ") + ">"
+		}
+	}
+	return out
+}
+
+var (
+	namespaces = regexp.MustCompile(`(?:\w+::)+`)
+	enclosed   = regexp.MustCompile(`\([^()]*\)|\{[^{}]*\}`)
+	behind     = regexp.MustCompile("\x00[^<>,]*") // of a function in an argument, what follows its arguments
+)
+
+// templateArguments returns the template arguments of a function, without
+// namespaces, and without the value arguments of functions in them.
+func templateArguments(name string) (list []string) {
+	name = strings.ReplaceAll(name, "(anonymous namespace)::", "")
+	for was := ""; was != name; {
+		was = name
+		name = enclosed.ReplaceAllString(name, "\x00")
+	}
+	name = namespaces.ReplaceAllString(behind.ReplaceAllString(name, ""), "")
+	open := strings.IndexByte(name, '<')
+	if open < 0 {
+		return nil
+	}
+	depth, start := 0, open+1
+	for i := open; i < len(name); i++ {
+		switch name[i] {
+		case '<':
+			depth++
+		case '>':
+			if depth--; depth == 0 {
+				return append(list, strings.TrimSpace(name[start:i]))
+			}
+		case ',':
+			if depth == 1 {
+				list = append(list, strings.TrimSpace(name[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	return append(list, strings.TrimSpace(name[start:]))
 }
 
 // function returns the name of a function without namespaces and arguments.
