@@ -6,11 +6,15 @@ const (
 	NoteEstimated   = "estimated-operators" // operators without a lowering rule
 	NoteAllDevices  = "all-devices"         // a module that is not partitioned, simulated whole
 	NotePartitioned = "partitioned"         // one device's share of a module that was not partitioned
-	NoteNoDurations = "no-durations"        // nothing in the input says how long work takes
-	NoteScaled      = "scaled-constants"    // the machine's constants are another's, scaled
-	NoteInferred    = "inferred-records"    // a measured profile lost records
-	NoteLostIDs     = "lost-record"         // dependencies on records that are not there
-	noteFreedWaits  = "waits-without-end"   // waits that no instruction signals
+	NoteNoDurations = "no-durations"        // nothing in the input says how long some work takes
+	NoteNoLatency   = "no-latency"          // nothing has a duration: there is no latency
+	NoteRoofline    = "roofline"            // durations derived from operations and bytes
+	// NoteEstimatedTransfers: communications whose durations the machine gives.
+	NoteEstimatedTransfers = "estimated-communication"
+	NoteScaled             = "scaled-constants"  // the machine's constants are another's, scaled
+	NoteInferred           = "inferred-records"  // a measured profile lost records
+	NoteLostIDs            = "lost-record"       // dependencies on records that are not there
+	noteFreedWaits         = "waits-without-end" // waits that no instruction signals
 
 	// Kinds of kernels whose predictions were measured far off.
 	NoteTinyRows         = "kernel-tiny-rows"         // limited by transfers of single elements
@@ -46,7 +50,7 @@ func (n Note) OfPrediction() bool {
 // Headline reports whether the note is printed beside the latency.
 func (n Note) Headline() bool {
 	switch n.Code {
-	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteScaled, NoteInferred, NoteLostIDs, noteFreedWaits,
+	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteNoLatency, NoteRoofline, NoteScaled, NoteInferred, NoteLostIDs, noteFreedWaits,
 		NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions:
 		return true
 	}

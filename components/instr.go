@@ -99,6 +99,11 @@ type Instructions struct {
 	DMABytes ecs.Column[uint64]
 	DMARow   ecs.Column[uint32]
 
+	// Work is how many arithmetic operations the row stands for; with DMABytes
+	// and DType it gives the duration that the input of a trace does not have.
+	// Optional.
+	Work ecs.Column[uint64]
+
 	// Issue is how long the instruction keeps its lane, Latency how long until
 	// its result is visible, both in ns; filled by the cost system.
 	Issue   ecs.Column[uint32]
@@ -125,7 +130,7 @@ func newInstructions() Instructions {
 		Text: ecs.NewColumn[ecs.Symbol]("instr.text"), Ref: ecs.NewColumn[uint64]("instr.ref"),
 		PC: ecs.NewColumn[uint32]("instr.pc"), CompilerPC: ecs.NewColumn[uint32]("instr.compiler_pc"), Queue: ecs.NewColumn[uint16]("instr.queue"),
 		MACs:     ecs.NewColumn[uint32]("instr.macs"),
-		DMABytes: ecs.NewColumn[uint64]("instr.dma_bytes"), DMARow: ecs.NewColumn[uint32]("instr.dma_row"),
+		DMABytes: ecs.NewColumn[uint64]("instr.dma_bytes"), DMARow: ecs.NewColumn[uint32]("instr.dma_row"), Work: ecs.NewColumn[uint64]("instr.work"),
 		Issue: ecs.NewColumn[uint32]("instr.issue"), Latency: ecs.NewColumn[uint32]("instr.latency"),
 		MeasuredStart: ecs.NewColumn[uint64]("instr.measured_start"), MeasuredDur: ecs.NewColumn[uint32]("instr.measured_dur"),
 		MeasuredWait: ecs.NewColumn[uint32]("instr.measured_wait"),
@@ -143,7 +148,7 @@ func (t *Instructions) required() []ecs.AnyColumn {
 // optional lists the columns that may be absent.
 func (t *Instructions) optional() []ecs.AnyColumn {
 	return []ecs.AnyColumn{&t.OutElems, &t.Name, &t.Source, &t.HLO, &t.Scope, &t.Func, &t.Text, &t.Ref, &t.PC, &t.CompilerPC, &t.Queue,
-		&t.MACs, &t.DMABytes, &t.DMARow, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur, &t.MeasuredWait}
+		&t.MACs, &t.DMABytes, &t.DMARow, &t.Work, &t.Issue, &t.Latency, &t.MeasuredStart, &t.MeasuredDur, &t.MeasuredWait}
 }
 
 // Columns lists all columns of the table.

@@ -179,6 +179,11 @@ func (m *Module) Note(code, text string, count int) {
 	m.Notes = append(m.Notes, Note{code, text, count})
 }
 
+// HasNote reports whether the module has a note of a code.
+func (m *Module) HasNote(code string) bool {
+	return slices.ContainsFunc(m.Notes, func(n Note) bool { return n.Code == code })
+}
+
 // TopBlocks returns the rows of the blocks that are simulated on their own:
 // those that belong to no loop.
 func (m *Module) TopBlocks() []int {

@@ -186,7 +186,8 @@ type Estimate struct {
 	Function string `json:"function"`
 	Block    string `json:"block"`
 	Runs     uint64 `json:"function_runs"` // "modular flow runs": call sites times trip counts around them, ours
-	Latency  uint64 `json:"latency_ns"`
+	// Latency is absent where no row has a duration.
+	Latency components.OptionalNS `json:"latency_ns"`
 	// LatencyB is absent where there is no run B.
 	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
 }
@@ -205,15 +206,22 @@ func (w *World) estimate(p Pass) {
 			continue
 		}
 		w.Estimates = append(w.Estimates, Estimate{p.Ordinal, p.Name, b.Function, b.Block, b.Runs, b.Latency, b.LatencyB})
+		if !b.Latency.Known() {
+			continue
+		}
+		latency := uint64(b.Latency)
 		if w.Log != nil {
-			value := b.Runs * b.Latency
-			w.Log(strconv.FormatUint(b.Latency, 10) + ": Estimated latency (ns), for BasicBlock " + b.Block)
+			value := b.Runs * latency
+			w.Log(strconv.FormatUint(latency, 10) + ": Estimated latency (ns), for BasicBlock " + b.Block)
 			w.Log("Time-aware simulation time: " + strconv.FormatUint(value, 10))
 			if b.LatencyB.Known() {
 				w.Log(strconv.FormatUint(uint64(b.LatencyB), 10) + ": Estimated latency without anti-dependencies (ns), for BasicBlock " + b.Block)
 			}
 		}
-		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*b.Latency), metricstore.Custom)
+		w.Metrics.Add(metricstore.PostSchedEstLatency, w.Module.Name, metricstore.Uint64(b.Runs*latency), metricstore.Custom)
+	}
+	if !w.Summary.LatencyA.Known() {
+		return
 	}
 	w.Metrics.Set(metricstore.Key{Type: moduleLatency, Name: w.Module.Name, Aggregation: metricstore.Custom}, metricstore.Uint64(w.Latency(components.RunA)))
 }

@@ -25,8 +25,11 @@ type Report struct {
 	Kind string `json:"kind"`
 	// Machine is the machine that was simulated, null for a replay.
 	Machine *string `json:"machine"`
-	Model   string  `json:"model"`
-	Loops   string  `json:"loops"`
+	// Roofline is the machine that gave durations to rows of a replay without
+	// one; nil where there are none.
+	Roofline *string `json:"roofline_machine,omitempty"`
+	Model    string  `json:"model"`
+	Loops    string  `json:"loops"`
 	summary.Summary
 	// Lowering says what became of the graph that was read, BeforeAllocation
 	// is the latency with buffers that never end.
@@ -81,6 +84,9 @@ func (r *Result) Report() *Report {
 	out.Kernel = kernelReport(w)
 	if len(w.Estimates) > 0 {
 		out.Work = r.Work()
+	}
+	if w.Replayed() && (m.HasNote(components.NoteRoofline) || m.HasNote(components.NoteEstimatedTransfers)) {
+		out.Roofline = &w.Machine.Name
 	}
 	out.Rate = float64(out.Instructions) / r.Time.Seconds()
 	if out.Measured != nil && *out.Measured > 0 && !w.Replayed() {

@@ -40,7 +40,7 @@ func TestRunBOfSemaphores(t *testing.T) {
 		return r
 	}
 	near := simulate(loadSemaphores(t))
-	if s := near.Summary(); !s.LatencyB.Known() || uint64(s.LatencyB) >= s.LatencyA || s.NoRunB != "" {
+	if s := near.Summary(); !s.LatencyB.Known() || s.LatencyB >= s.LatencyA || s.NoRunB != "" {
 		t.Errorf("run A takes %d ns, run B %d (%q)", s.LatencyA, s.LatencyB, s.NoRunB)
 	}
 	m := loadSemaphores(t)

@@ -153,7 +153,7 @@ func TestSessionDropAnti(t *testing.T) {
 		}
 		want := s.Result().World.Latency(components.RunB)
 		if err := s.Change(ctx, settings(t, "drop=anti"), func(r *Result, p whatif.Point) error {
-			if got := r.Summary(); got.LatencyA != want || uint64(got.LatencyB) != want || p.NS != want || got.AntiCost != 0 {
+			if got := r.Summary(); uint64(got.LatencyA) != want || uint64(got.LatencyB) != want || p.NS != want || got.AntiCost != 0 {
 				t.Errorf("seed %d: %d and %v, point %d, want %d", seed, got.LatencyA, got.LatencyB, p.NS, want)
 			}
 			return nil

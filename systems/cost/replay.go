@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"math"
+
 	"perfsim/components"
 	"perfsim/components/machine"
 )
@@ -48,13 +50,16 @@ func newReplay(m *components.Module, mach *machine.Machine) func(i int) (issue, 
 	dur := m.Instr.MeasuredDur.Slice()
 	r := newReference(m, mach)
 	if m.Attribute(DocumentedTrace) == "" {
-		// A communication whose duration the input does not have takes what the
-		// machine needs for as many bytes.
+		// What the input has no duration of takes what the machine needs: a
+		// communication for as many bytes, work by the roofline.
 		return func(i int) (uint64, uint64) {
 			d := uint64(dur[i])
-			if in := &m.Instr; in.Flags.At(i).Has(components.FlagEstimated) && in.DMABytes.Get(i) > 0 {
-				if c := &r.costs[in.Opcode.At(i)]; c.Form == "collective" {
+			if in := &m.Instr; in.Flags.At(i).Has(components.FlagEstimated) {
+				switch c := &r.costs[in.Opcode.At(i)]; {
+				case c.Form == "collective" && in.DMABytes.Get(i) > 0:
 					d = r.latency(i, c)
+				case in.Work.Get(i) > 0 || in.DMABytes.Get(i) > 0:
+					d = roofline(mach, in.Work.Get(i), in.DMABytes.Get(i), in.DType.At(i))
 				}
 			}
 			return d, d
@@ -64,4 +69,20 @@ func newReplay(m *components.Module, mach *machine.Machine) func(i int) (issue, 
 		d := uint64(dur[i])
 		return d - r.window(d, m.Instr.Lane.At(i), m.Instr.Flags.At(i)), d
 	}
+}
+
+// roofline is the least time in ns of that many arithmetic operations over that
+// many bytes of device memory: operations at two a cycle on each element of the
+// 128 x 128 array, a quarter of that for operands of 4 bytes and more, bytes at
+// the core's share of the memory's rate. At least 1 ns.
+func roofline(mach *machine.Machine, work, bytes uint64, d components.DType) uint64 {
+	perNs := 2 * 128 * 128 * float64(mach.Clock.PEArray) / 100
+	if d != components.NoDType && d.Size() >= 4 {
+		perNs /= 4
+	}
+	ns := float64(work) / max(perNs, 1)
+	if rate := mach.Memory.HBMRate; rate > 0 {
+		ns = max(ns, float64(bytes)/rate)
+	}
+	return uint64(min(max(math.Round(ns), 1), math.MaxUint32))
 }

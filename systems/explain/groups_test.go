@@ -60,7 +60,7 @@ ENTRY main {
 					}
 				}
 				name := filepath.Base(path) + " " + loops.String() + " by " + by
-				if want := res.Summary().LatencyA; sum != want {
+				if want := res.Summary().LatencyA; sum != uint64(want) {
 					t.Errorf("%s: %d ns of the critical path, the latency is %d", name, sum, want)
 				}
 				for _, e := range res.Summary().Engines {

@@ -47,10 +47,10 @@ type Block struct {
 	// pass is counted then.
 	TripKnown    bool                  `json:"trip_count_known"`
 	Runs         uint64                `json:"function_runs"`
-	Latency      uint64                `json:"latency_ns"`
+	Latency      components.OptionalNS `json:"latency_ns"`
 	LatencyB     components.OptionalNS `json:"latency_no_antideps_ns"`
 	InLoop       bool                  `json:"in_loop"`
-	LatencyOnce  uint64                `json:"latency_once_ns"`
+	LatencyOnce  components.OptionalNS `json:"latency_once_ns"`
 	LatencyOnceB components.OptionalNS `json:"latency_once_no_antideps_ns"`
 }
 
@@ -59,7 +59,8 @@ type Summary struct {
 	Instructions int               `json:"instructions"`
 	Edges        map[string]uint64 `json:"edges"`          // by kind, as the input declared them
 	Placed       map[string]uint64 `json:"edges_honoured"` // by kind, after merging, as the placement honours them
-	LatencyA     uint64            `json:"latency_ns"`
+	// LatencyA is absent where no row has a duration.
+	LatencyA components.OptionalNS `json:"latency_ns"`
 	// LatencyB and AntiCost are absent where there is no run B, for the reason
 	// NoRunB.
 	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
@@ -82,7 +83,7 @@ type Summary struct {
 // Make adds up a placed world.
 func Make(w *components.World) Summary {
 	m := w.Module
-	s := Summary{Instructions: m.NumInstructions(), LatencyA: w.Latency(components.RunA), LatencyB: w.LatencyB(),
+	s := Summary{Instructions: m.NumInstructions(), LatencyA: components.OptionalNS(w.Latency(components.RunA)), LatencyB: w.LatencyB(),
 		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
 	// Two passes over different columns, side by side where cores are free.
 	var counts [components.NumEdgeKinds]uint64
@@ -99,12 +100,12 @@ func Make(w *components.World) Summary {
 	}
 	s.Range = w.Range
 	if launch, ok := w.Launch(); ok {
-		device := ecs.AddSat(s.LatencyA, launch)
+		device := ecs.AddSat(uint64(s.LatencyA), launch)
 		s.Launch, s.Device = &launch, &device
 	}
 	s.NoRunB, s.AntiCost = w.NoRunB, components.AbsentNS
 	if s.LatencyB.Known() {
-		s.AntiCost = components.OptionalNS(s.LatencyA - min(s.LatencyA, uint64(s.LatencyB)))
+		s.AntiCost = s.LatencyA - min(s.LatencyA, s.LatencyB)
 	}
 	if span, ok := m.MeasuredSpan(); ok {
 		if m.Attribute(cost.DocumentedTrace) != "" {
@@ -114,7 +115,23 @@ func Make(w *components.World) Summary {
 		}
 	}
 	s.blocks(w)
+	if m.HasNote(components.NoteNoLatency) {
+		s.onlyOrder()
+	}
 	return s
+}
+
+// onlyOrder takes out all times, of a module in which nothing has a duration.
+func (s *Summary) onlyOrder() {
+	s.NoRunB = "nothing in the input has a duration"
+	s.LatencyA, s.LatencyB, s.AntiCost = components.AbsentNS, components.AbsentNS, components.AbsentNS
+	for i := range s.Engines {
+		s.Engines[i].BusyNS, s.Engines[i].Utilization = 0, 0
+	}
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		b.Latency, b.LatencyB, b.LatencyOnce, b.LatencyOnceB = components.AbsentNS, components.AbsentNS, components.AbsentNS, components.AbsentNS
+	}
 }
 
 func (s *Summary) blocks(w *components.World) {
@@ -126,8 +143,8 @@ func (s *Summary) blocks(w *components.World) {
 		s.Blocks = append(s.Blocks, Block{
 			Function: m.FunctionName(f), Block: m.BlockName(b), Instructions: int(m.Blocks.End.At(b) - m.Blocks.First.At(b)),
 			TripCount: max(trip, 1), TripKnown: trip > 0, Runs: m.Functions.Runs.At(f), InLoop: m.Blocks.Parent.At(b) != 0,
-			Latency: w.BlockLatency(r, components.RunA), LatencyB: w.BlockLatencyB(r),
-			LatencyOnce: r.Latency[0], LatencyOnceB: onceB(w, r),
+			Latency: components.OptionalNS(w.BlockLatency(r, components.RunA)), LatencyB: w.BlockLatencyB(r),
+			LatencyOnce: components.OptionalNS(r.Latency[0]), LatencyOnceB: onceB(w, r),
 		})
 	}
 }

@@ -102,7 +102,7 @@ func some[T comparable](v T) *T {
 func (r *caseRow) figures(rep *systems.Report, p whatif.Point, changed bool) {
 	count := int64(rep.Instructions)
 	r.Module, r.Format, r.Kind, r.Machine, r.Model, r.Loops = &rep.Module, &rep.Format, &rep.Kind, rep.Machine, &rep.Model, &rep.Loops
-	r.Instructions, r.Latency, r.NoRunB = &count, &rep.LatencyA, some(rep.NoRunB)
+	r.Instructions, r.Latency, r.NoRunB = &count, known(rep.LatencyA), some(rep.NoRunB)
 	r.LatencyB, r.AntiCost = known(rep.LatencyB), known(rep.AntiCost)
 	if x := rep.Range; x != nil {
 		r.RangeLow, r.RangeHigh = &x.Low, &x.High

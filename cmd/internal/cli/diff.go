@@ -184,6 +184,9 @@ func makeSide(ctx context.Context, in *inputFlags, l *systems.Loaded, measured b
 		return l.MeasuredSide(name + ", " + tracklayout.MeasuredName(l.Module))
 	}
 	r, err := in.simulate(ctx, l, systems.Request{}, p)
+	if err == nil {
+		err = hasTimes(name, r)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ latency, to the nanosecond.`,
 			defer p.close()
 			ctx := c.Context()
 			res, err := in.predict(ctx, c, input, p)
+			if err == nil {
+				err = hasTimes(input, res)
+			}
 			if err != nil {
 				return err
 			}

@@ -69,6 +69,9 @@ prediction has the note caution. An INPUT that fails is listed last with its err
 				if err == nil {
 					res, err = in.simulate(c.Context(), l, systems.Request{}, p)
 				}
+				if err == nil {
+					err = hasTimes(a, res)
+				}
 				if c.Context().Err() != nil {
 					return c.Context().Err()
 				}
@@ -124,10 +127,20 @@ prediction has the note caution. An INPUT that fails is listed last with its err
 	return c
 }
 
+// hasTimes fails for a prediction of an input in which nothing has a duration.
+func hasTimes(input string, res *systems.Result) error {
+	for _, n := range res.Notes() {
+		if n.Code == components.NoteNoLatency {
+			return fmt.Errorf("%s: %s; run prints it", input, n.Text)
+		}
+	}
+	return nil
+}
+
 // rankOf sums a prediction up.
 func rankOf(input string, res *systems.Result) rankRow {
 	rep := res.Report()
-	row := rankRow{Input: input, LatencyNs: rep.LatencyA, limit: modelError(res.World.Machine.Name)}
+	row := rankRow{Input: input, LatencyNs: rep.LatencyA.Or(0), limit: modelError(res.World.Machine.Name)}
 	for _, n := range res.Notes() {
 		switch n.Code {
 		case components.NoteTinyRows, components.NoteRepeatedLoads, components.NoteTinyInstructions:

@@ -226,6 +226,9 @@ func (r runReport) print(out io.Writer) error {
 	} else {
 		fmt.Fprintf(tw, "replayed\tthe durations and dependencies of the input; no machine was simulated\n")
 	}
+	if r.Roofline != nil {
+		fmt.Fprintf(tw, "durations\twhere the input has none, of %s (--machine)\n", *r.Roofline)
+	}
 	if predicted {
 		fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
 		fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
@@ -248,7 +251,12 @@ func (r runReport) print(out io.Writer) error {
 		fmt.Fprintf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
 		return tw.Flush()
 	}
-	fmt.Fprintf(tw, "latency\t%s%s\n", nanos(r.LatencyA), rangeText(r.Range))
+	latency, known := r.LatencyA.Or(0), r.LatencyA.Known()
+	if known {
+		fmt.Fprintf(tw, "latency\t%s%s\n", nanos(latency), rangeText(r.Range))
+	} else {
+		fmt.Fprintf(tw, "latency\tnot known\n")
+	}
 	if r.Device != nil {
 		fmt.Fprintf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
 	}
@@ -256,10 +264,10 @@ func (r runReport) print(out io.Writer) error {
 	printMemoryPeaks(tw, r.Memory)
 	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
-		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(r.LatencyA-min(r.LatencyA, r.BeforeAllocation), r.LatencyA))
+		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(latency-min(latency, r.BeforeAllocation), latency))
 	}
 	if r.LatencyB.Known() {
-		fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(uint64(r.LatencyB)), nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), r.LatencyA))
+		fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(uint64(r.LatencyB)), nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), latency))
 	}
 	if r.ErrorPercent != nil {
 		fmt.Fprintf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
@@ -274,7 +282,11 @@ func (r runReport) print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
+	if known {
+		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
+	} else {
+		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\t")
+	}
 	var busy []uint64
 	for _, e := range r.Engines {
 		busy = append(busy, e.BusyNS)
@@ -287,6 +299,10 @@ func (r runReport) print(out io.Writer) error {
 	text := timeColumn(kept...)
 	for _, k := range shown {
 		e := &r.Engines[k]
+		if !known {
+			fmt.Fprintf(tw, "%s\t%s\t\n", e.Name, humanize.Comma(int64(e.Instructions)))
+			continue
+		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), text(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
 	}
 	if n := len(r.Engines) - len(shown); n > 0 {
@@ -301,7 +317,7 @@ func (r runReport) print(out io.Writer) error {
 		var times []uint64
 		for n, b := range r.Blocks {
 			if n < mostBlocks {
-				times = append(times, b.Latency, b.LatencyB.Or(0))
+				times = append(times, b.Latency.Or(0), b.LatencyB.Or(0))
 			}
 		}
 		text := timeColumn(times...)
@@ -318,7 +334,7 @@ func (r runReport) print(out io.Writer) error {
 			if !b.TripKnown {
 				trips = "unknown, 1 used"
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), text(b.Latency), optionalText(text, b.LatencyB))
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), optionalText(text, b.Latency), optionalText(text, b.LatencyB))
 		}
 		if err := tw.Flush(); err != nil {
 			return err

@@ -73,7 +73,7 @@ func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact)
 	var times []uint64
 	files := len(shared)
 	for _, r := range reports {
-		times = append(times, r.LatencyA, r.LatencyB.Or(0))
+		times = append(times, r.LatencyA.Or(0), r.LatencyB.Or(0))
 		files += len(r.Artifacts)
 	}
 	text := timeColumn(times...)
@@ -92,7 +92,7 @@ func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact)
 		}
 		latency, relaxed := "not predicted", ""
 		if len(r.Estimates) > 0 {
-			latency, relaxed = text(r.LatencyA), optionalText(text, r.LatencyB)
+			latency, relaxed = optionalText(text, r.LatencyA), optionalText(text, r.LatencyB)
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(r.Input, 24), machine, humanize.Comma(int64(r.Instructions)), latency, relaxed, busiest)
 	}

@@ -101,10 +101,10 @@ func (v *viewer) dataset() *web.Dataset {
 	m := v.m
 	r := v.w.Blocks[v.block]
 	d := &web.Dataset{Detail: v.detail, Search: v.search, Attribute: v.attribute, Groups: v.groups, Classes: viewClasses[:], Counters: v.counters,
-		Facts: []web.Fact{
-			{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))},
-			{Name: "latency", Value: nanos(r.Extent(components.RunA))},
-		}}
+		Facts: []web.Fact{{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))}}}
+	if !m.HasNote(components.NoteNoLatency) {
+		d.Facts = append(d.Facts, web.Fact{Name: "latency", Value: nanos(r.Extent(components.RunA))})
+	}
 	v.data = d
 	if n := v.runsOf(); n > 1 {
 		d.Facts = append(d.Facts, web.Fact{Name: "runs", Value: humanize.Comma(int64(min(n, math.MaxInt64)))})

@@ -113,7 +113,11 @@ func (p *viewProgram) program() *web.Program {
 		fact("machine", "none: replayed")
 	}
 	fact("instructions", humanize.Comma(int64(rep.Instructions)))
-	fact("latency", nanos(rep.LatencyA)+rangeText(rep.Range))
+	if rep.LatencyA.Known() {
+		fact("latency", nanos(uint64(rep.LatencyA))+rangeText(rep.Range))
+	} else {
+		fact("latency", "not known")
+	}
 	if rep.LatencyB.Known() {
 		fact("without anti-dependencies", nanos(uint64(rep.LatencyB)))
 	}

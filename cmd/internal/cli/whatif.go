@@ -75,6 +75,9 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 			defer p.close()
 			ctx := c.Context()
 			res, err := in.predict(ctx, c, args[0], p)
+			if err == nil {
+				err = hasTimes(args[0], res)
+			}
 			if err != nil {
 				return err
 			}

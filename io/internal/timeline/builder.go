@@ -17,11 +17,13 @@ type Row struct {
 	Scope      ecs.Symbol // the operators and annotations around it: column Scope
 	Ref        uint64     // the input's own id
 	Bytes      uint64     // moved or communicated
+	Work       uint64     // arithmetic operations, of rows whose duration follows from them
 	Guess      uint64     // of listed rows: the duration by which to order, where not 0
 	Opcode     components.Opcode
 	Lane       uint16
 	Engine     components.Engine
 	Flags      components.Flags
+	DType      components.DType
 }
 
 // Builder collects rows and dependencies in any order.
@@ -121,7 +123,7 @@ type emitter struct {
 	err   error
 	// Whether any row has an operation, a scope, or moves bytes: a column that
 	// would be zero everywhere is absent.
-	ops, scopes, bytes bool
+	ops, scopes, bytes, work bool
 }
 
 func newEmitter(b *Builder) *emitter {
@@ -130,6 +132,7 @@ func newEmitter(b *Builder) *emitter {
 		e.ops = e.ops || b.Rows[i].Op != 0
 		e.scopes = e.scopes || b.Rows[i].Scope != 0
 		e.bytes = e.bytes || b.Rows[i].Bytes != 0
+		e.work = e.work || b.Rows[i].Work != 0
 	}
 	return e
 }
@@ -143,6 +146,7 @@ func (e *emitter) reserve(n int) {
 	in.Flags.Reserve(n)
 	in.Name.Reserve(n)
 	in.Ref.Reserve(n)
+	in.DType.Reserve(n)
 	in.MeasuredDur.Reserve(n)
 	if e.ops {
 		in.HLO.Reserve(n)
@@ -152,6 +156,9 @@ func (e *emitter) reserve(n int) {
 	}
 	if e.bytes {
 		in.DMABytes.Reserve(n)
+	}
+	if e.work {
+		in.Work.Reserve(n)
 	}
 }
 
@@ -191,6 +198,10 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 		if e.bytes {
 			in.DMABytes.Append(r.Bytes)
 		}
+		if e.work {
+			in.Work.Append(r.Work)
+		}
+		in.DType.Append(r.DType)
 		in.MeasuredDur.Append(uint32(part))
 		start += part
 		if left -= part; left == 0 {
@@ -211,10 +222,6 @@ func (e *emitter) finish() (*components.Module, error) {
 	in.Elems.Resize(n)
 	in.Parts.Resize(n)
 	in.Banks.Resize(n)
-	types := in.DType.Resize(n)
-	for i := range types {
-		types[i] = components.NoDType
-	}
 	f := m.Functions.Add(m.Symbols.InternString("trace"), 0)
 	m.Blocks.Add(m.Symbols.InternString("Block1"), uint32(f), 0, 0, 1)
 	m.Blocks.End.Set(0, uint32(n))

@@ -124,7 +124,7 @@ func TestHostTrace(t *testing.T) {
 thread 4 | a a | 1 | O:[pytorch|x|process]
 thread 4 | b b | 1 | F:a O:[pytorch|x|process]
 thread 4 | c c | 1 | F:a O:[pytorch|x|process] A:b
-thread 4 | v v | 1 | F:c O:[pytorch|x|process]
+thread 4 | v v | 0 | F:c O:[pytorch|x|process]
 thread 4 | d d | 1 | F:c F:v O:[pytorch|x|process]
 thread 4 | p p | 0 | O:[pytorch|x|process]
 comm | CollectiveCompute nccl:all_reduce | 1 | F:c O:p A:v A:d

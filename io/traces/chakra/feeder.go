@@ -42,11 +42,11 @@ func (g *graph) readFeeder(ctx context.Context, src *format.Source) error {
 		if n.id, err = number(v, "Id", true); err != nil {
 			return err
 		}
-		var kind, micros, commType, commSize uint64
+		var kind, micros, commType, commSize, tensor uint64
 		for _, f := range []struct {
 			key string
 			to  *uint64
-		}{{"NodeType", &kind}, {"runtime", &micros}, {"comm_type", &commType}, {"comm_size", &commSize}} {
+		}{{"NodeType", &kind}, {"runtime", &micros}, {"comm_type", &commType}, {"comm_size", &commSize}, {"num_ops", &n.work}, {"tensor_size", &tensor}} {
 			if *f.to, err = number(v, f.key, false); err != nil {
 				return err
 			}
@@ -61,7 +61,10 @@ func (g *graph) readFeeder(ctx context.Context, src *format.Source) error {
 				return err
 			}
 		}
-		return g.add(n, string(v.GetStringBytes("Name")), string(v.GetStringBytes("op_type")), v.GetBool("is_cpu_op") || v.GetInt("is_cpu_op") != 0,
+		cpu := v.GetBool("is_cpu_op") || v.GetInt("is_cpu_op") != 0
+		n.sized = n.work > 0 || tensor > 0
+		g.size(&n, cpu, tensor)
+		return g.add(n, string(v.GetStringBytes("Name")), string(v.GetStringBytes("op_type")), cpu,
 			commType, commSize, micros, data, ctrl)
 	}, nil)
 }

@@ -38,9 +38,12 @@ type node struct {
 	kind       nodeType
 	lane       string
 	opcode     string
-	op         string     // what goes to the column HLO
-	dur        uint64     // ns, 0 for none given
-	bytes      uint64     // communicated
+	op         string // what goes to the column HLO
+	dur        uint64 // ns, 0 for none given
+	bytes      uint64 // communicated, or moved by an operator that is sized
+	work       uint64 // arithmetic operations of an operator that is sized
+	dtype      components.DType
+	sized      bool       // work and bytes give its duration where it has none
 	scope      ecs.Symbol // the operators it was called by, and itself
 	noWork     bool       // takes no time of its own
 	data, ctrl span
@@ -54,8 +57,7 @@ type span struct{ lo, hi int }
 type graph struct {
 	b     *timeline.Builder
 	nodes []node
-	ops   uint64   // num_ops of nodes without a duration, summed
-	sized int      // nodes without a duration that have num_ops or tensor_size
+	rule  string   // what gives the work of sized nodes, for the note
 	ids   []uint64 // of dependencies; nodes have ranges of it
 	row   map[uint64]int
 }
@@ -76,6 +78,12 @@ const noDuration = 1
 const (
 	guessBase = 8000
 	guessRate = 100
+	// The same for work: operations and bytes of memory per ns.
+	guessWork   = 75_000
+	guessMemory = 350
+	// What one row may stand for: seconds of any machine, below 2^32 ns.
+	mostWork  = 90_000_000_000_000
+	mostBytes = 400_000_000_000
 )
 
 // module lists the nodes in the order of their ids and links them.
@@ -90,7 +98,7 @@ func (g *graph) module() (*components.Module, error) {
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(g.nodes[x].id, g.nodes[y].id) })
 	lanes := map[string]uint16{}
-	var none, estimated int
+	var none, sized, huge, estimated, timed int
 	place := make([]int, len(g.nodes)) // rows of nodes
 	for r, i := range order {
 		n := &g.nodes[i]
@@ -108,7 +116,11 @@ func (g *graph) module() (*components.Module, error) {
 			}
 			lanes[n.lane] = lane
 		}
-		x := timeline.Row{End: n.dur, Name: n.name, Ref: n.id, Bytes: n.bytes, Lane: lane, Opcode: b.M.Opcode(n.opcode), Engine: engineOf(n)}
+		x := timeline.Row{End: n.dur, Name: n.name, Ref: n.id, Lane: lane, Opcode: b.M.Opcode(n.opcode), Engine: engineOf(n)}
+		x.DType = components.NoDType
+		if n.kind >= typeSend {
+			x.Bytes = n.bytes
+		}
 		if n.op != "" {
 			x.Op = b.M.Symbols.InternString(n.op)
 		}
@@ -118,6 +130,14 @@ func (g *graph) module() (*components.Module, error) {
 		}
 		switch {
 		case n.dur > 0 || n.noWork:
+		case n.sized && n.kind < typeSend:
+			x.Flags |= components.FlagEstimated
+			x.Work, x.Bytes, x.DType = min(n.work, mostWork), min(n.bytes, mostBytes), n.dtype
+			if x.Work < n.work || x.Bytes < n.bytes {
+				huge++
+			}
+			x.End, x.Guess = noDuration, max(n.work/guessWork, n.bytes/guessMemory, noDuration)
+			sized++
 		case n.bytes > 0 && n.kind >= typeSend && n.kind != typeRecv:
 			x.Flags |= components.FlagEstimated
 			x.End, x.Guess = noDuration, guessBase+n.bytes/guessRate
@@ -126,14 +146,20 @@ func (g *graph) module() (*components.Module, error) {
 			x.End = noDuration
 			none++
 		}
+		if n.dur > 0 {
+			timed++
+		}
 		b.Add(x)
 	}
 	if err := g.link(place); err != nil {
 		return nil, err
 	}
-	g.noteDurations(none)
+	if huge > 0 {
+		b.M.Note("huge-work", "nodes with more work than one instruction can last: counted as 9e13 operations or 4e11 bytes", huge)
+	}
+	g.noteDurations(none, sized, none > 0 && sized+estimated+timed == 0)
 	if estimated > 0 {
-		b.M.Note("estimated-communication", "communications without a duration: the machine's latency and rate for collectives and their bytes are used", estimated)
+		b.M.Note(components.NoteEstimatedTransfers, "communications without a duration: the machine's latency and rate for collectives and their bytes are used", estimated)
 	}
 	m, err := b.Listed()
 	var cycle *timeline.CycleError
@@ -164,20 +190,19 @@ func (g *graph) module() (*components.Module, error) {
 // mostCycles bounds the cycles from which one dependency each is taken.
 const mostCycles = 64
 
-// noteDurations says which nodes have no duration, and what the input has of
-// them instead.
-func (g *graph) noteDurations(none int) {
-	if none == 0 {
-		return
+// noteDurations says which nodes have no duration, and what gives one instead;
+// nothing says that no node has either.
+func (g *graph) noteDurations(none, sized int, nothing bool) {
+	m := g.b.M
+	switch {
+	case nothing:
+		m.Note(components.NoteNoLatency, "no node has a duration or a size to derive one from: only the order is shown", none)
+	case none > 0:
+		m.Note(components.NoteNoDurations, fmt.Sprintf("%d of %d nodes have no duration and no size, and count 1 ns each: the latency says nothing about them", none, len(g.nodes)), none)
 	}
-	text := fmt.Sprintf("%d of %d nodes have no duration and count 1 ns each: the order is shown, the latency says nothing about them", none, len(g.nodes))
-	if none == len(g.nodes) {
-		text = "no node has a duration: the order is shown, the latency (1 ns a node) means nothing"
+	if sized > 0 {
+		m.Note(components.NoteRoofline, fmt.Sprintf("%d of %d nodes have no duration: they take at least what %s need by the machine's roofline", sized, len(g.nodes), g.rule), sized)
 	}
-	if g.sized > 0 {
-		text += fmt.Sprintf("; num_ops (%.4g in all) and tensor_size of %d nodes are not used", float64(g.ops), g.sized)
-	}
-	g.b.M.Note(components.NoteNoDurations, text, none)
 }
 
 // link adds the dependencies; those on ids that no node has are counted.

@@ -59,6 +59,7 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 			return err
 		}
 		h.inputs, h.outputs = values(v, "inputs"), values(v, "outputs")
+		hostWork(&n, string(v.GetStringBytes("name")), withShapes(v, "input"), withShapes(v, "output"))
 		tid := uint64(0)
 		if x := v.Get("tid"); x != nil {
 			tid = x.GetUint64()
@@ -74,6 +75,7 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 		n.lane = "thread " + strconv.FormatUint(tid, 10)
 		if strings.HasPrefix(name, "nccl:") {
 			n.kind, n.lane, n.opcode = typeColl, laneComm, "CollectiveCompute"
+			n.noWork, n.sized, n.work, n.bytes = false, false, 0, 0
 			n.op = strings.TrimPrefix(name, "nccl:")
 			for _, t := range tensors[h.inputs.lo:h.inputs.hi] {
 				n.bytes += min(t.bytes, maxSize/4-min(n.bytes, maxSize/4))
@@ -92,8 +94,19 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 	}
 	g.scopes(hosts)
 	g.tensorDependencies(hosts, tensors)
+	g.rule = "operators by their names and shapes"
 	g.b.M.Note("host-trace", "a host execution trace has no durations: it takes a profile of the same run to tell how long operators last", 1)
 	return nil
+}
+
+// withShapes returns the inputs or outputs of an operator with their
+// dimensions: members of an object from schema 1.0.2 on, lists before.
+func withShapes(v *fastjson.Value, which string) []array {
+	x := v.Get(which + "s")
+	if in := x.Get("values"); x != nil && x.Type() == fastjson.TypeObject {
+		return arrays(nil, in, x.Get("shapes"), 0)
+	}
+	return arrays(nil, x, v.Get(which+"_shapes"), 0)
 }
 
 // hostOpcode is the name of an operator, or of annotations what is common to

@@ -304,8 +304,7 @@ func (g *graph) node(b []byte, offset int64) error {
 		}
 		return list, typ == protowire.BytesType
 	}
-	var ops uint64
-	sized := false
+	var tensor uint64
 	ok := walk(b, true, func(num protowire.Number, typ protowire.Type, v []byte, x uint64) (ok bool) {
 		ok = true
 		switch num {
@@ -334,9 +333,9 @@ func (g *graph) node(b []byte, offset int64) error {
 			case "comm_size":
 				commSize = a.number
 			case "num_ops":
-				ops, sized = a.number, true
+				n.work, n.sized = a.number, true
 			case "tensor_size":
-				sized = true
+				tensor, n.sized = a.number, true
 			case "op_type":
 				opType = string(a.text)
 			}
@@ -346,11 +345,19 @@ func (g *graph) node(b []byte, offset int64) error {
 	if !ok {
 		return errWire
 	}
-	if sized && dur == 0 && n.kind == typeComp {
-		g.sized++
-		g.ops += min(ops, math.MaxUint64-g.ops)
-	}
+	g.size(&n, cpu, tensor)
 	return g.add(n, name, opType, cpu, commType, commSize, dur, data, ctrl)
+}
+
+// size takes num_ops and tensor_size of a node of the device.
+func (g *graph) size(n *node, cpu bool, tensor uint64) {
+	if n.work > maxSize { // a negative number
+		n.work = 0
+	}
+	n.sized = n.sized && !cpu && (n.kind == typeComp || n.kind == typeMemLoad || n.kind == typeMemStore) && (n.work > 0 || tensor > 0)
+	if n.sized {
+		n.bytes, g.rule = min(tensor, maxSize), "num_ops and tensor_size"
+	}
 }
 
 // longestMicros bounds a duration: more does not fit a time in ns.

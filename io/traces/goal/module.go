@@ -20,7 +20,7 @@ func (s *schedule) module() (*components.Module, error) {
 	s.match(posts)
 	m := s.b.M
 	if s.sends > 0 {
-		m.Note("estimated-communication", "sends have sizes and no durations: the machine's latency and rate for communication are used", s.sends)
+		m.Note(components.NoteEstimatedTransfers, "sends have sizes and no durations: the machine's latency and rate for communication are used", s.sends)
 	}
 	if n := len(s.messages) - s.sends; n > 0 {
 		m.Note("receive-time", "receives take 1 ns once the message is there", n)
