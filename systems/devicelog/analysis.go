@@ -450,6 +450,16 @@ func (f *firstLast) end(p place) {
 	}
 }
 
+// add takes a marker that is a start, an end or both.
+func (f *firstLast) add(p place, start, end bool) {
+	if start {
+		f.start(p)
+	}
+	if end {
+		f.end(p)
+	}
+}
+
 // duration is the span where the last end lies behind the first start.
 func (f *firstLast) duration() (Duration, bool) {
 	if !f.hasFirst || !f.hasLast || f.last.compare(f.first) <= 0 {
@@ -461,133 +471,168 @@ func (f *firstLast) duration() (Duration, bool) {
 
 // spans does the analyses of launches in one pass over the markers.
 func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks, out []Result) {
-	var launchBits, coreBits, sumBits uint32
-	var which []int // analyses with a slot for each launch
-	slot := make([]int, len(s.Analyses))
+	w := newSpanWalk(l, t, ls, s, m)
+	for _, lane := range t.ByDevice[ls.Device] {
+		w.lane(lane)
+	}
 	for i := range s.Analyses {
 		switch s.Analyses[i].Kind {
 		case LaunchSpan:
-			launchBits |= 1 << i
+			out[i].Series = append(out[i].Series, w.launchSpans(i)...)
 		case DataSum:
-			sumBits |= 1 << i
+			out[i].Series = append(out[i].Series, w.sums(i, s.ZeroSums)...)
 		case LaunchByCore:
-			coreBits |= 1 << i
-			continue
-		default:
-			continue
-		}
-		slot[i] = len(which)
-		which = append(which, i)
-	}
-	acc := make([]firstLast, len(which)*len(ls.List))
-	type launchCore struct{ launch, core int }
-	byCore := map[launchCore]*[]firstLast{}
-	var coreOrder []launchCore
-	firstOf := map[launchCore]place{} // where a core first appears in a launch
-	for _, lane := range t.ByDevice[ls.Device] {
-		cur := ls.cursor()
-		core := t.CoreOf[lane]
-		lastLaunch, seenLaunch := -1, -1
-		var cell *[]firstLast
-		for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
-			st, en := m.at(l, lane, row)
-			if st|en == 0 && coreBits == 0 {
-				continue
-			}
-			p := place{l.Time[row], t.Rank[lane], uint32(row)}
-			la := cur.launch(l.Run[row], p)
-			if la < 0 {
-				continue
-			}
-			if coreBits != 0 && la != seenLaunch {
-				seenLaunch = la
-				k := launchCore{la, core}
-				if f, ok := firstOf[k]; !ok || p.compare(f) < 0 {
-					firstOf[k] = p
-				}
-			}
-			if st|en == 0 {
-				continue
-			}
-			for b := (st | en) & (launchBits | sumBits); b != 0; b &= b - 1 {
-				i := bitIndex(b)
-				f := &acc[la*len(which)+slot[i]]
-				bit := uint32(1) << i
-				switch {
-				case sumBits&bit != 0:
-					if l.Data != nil && st&bit != 0 {
-						f.sum += l.Data[row]
-					}
-				default:
-					if st&bit != 0 {
-						f.start(p)
-					}
-					if en&bit != 0 {
-						f.end(p)
-					}
-				}
-			}
-			if b := (st | en) & coreBits; b != 0 {
-				if la != lastLaunch {
-					k := launchCore{la, core}
-					c, ok := byCore[k]
-					if !ok {
-						v := make([]firstLast, len(s.Analyses))
-						c = &v
-						byCore[k] = c
-						coreOrder = append(coreOrder, k)
-					}
-					lastLaunch, cell = la, c
-				}
-				for ; b != 0; b &= b - 1 {
-					i := bitIndex(b)
-					if st>>i&1 != 0 {
-						(*cell)[i].start(p)
-					}
-					if en>>i&1 != 0 {
-						(*cell)[i].end(p)
-					}
-				}
-			}
+			out[i].Series = append(out[i].Series, w.coreSpans(i)...)
 		}
 	}
+}
+
+// launchCore is a core in a launch.
+type launchCore struct{ launch, core int }
+
+// spanWalk gathers first starts and last ends by launch, and by launch and
+// core.
+type spanWalk struct {
+	l  *components.DeviceLog
+	t  *Topology
+	ls *Launches
+	m  *masks
+	// The analyses of each kind, a bit each.
+	launchBits, sumBits, coreBits uint32
+	// acc has a cell for each launch and analysis of launchBits and sumBits:
+	// slot is the place of an analysis among the slots of a launch.
+	acc   []firstLast
+	slot  []int
+	slots int
+	// byCore has a cell for each analysis of coreBits, in the order in which
+	// coreOrder was filled.
+	byCore    map[launchCore][]firstLast
+	coreOrder []launchCore
+	firstOf   map[launchCore]place // where a core first appears in a launch
+}
+
+func newSpanWalk(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks) *spanWalk {
+	w := &spanWalk{l: l, t: t, ls: ls, m: m, slot: make([]int, len(s.Analyses)), byCore: map[launchCore][]firstLast{}, firstOf: map[launchCore]place{}}
 	for i := range s.Analyses {
-		a := &s.Analyses[i]
-		switch a.Kind {
-		case LaunchSpan, DataSum:
-			for la := range ls.List {
-				f := &acc[la*len(which)+slot[i]]
-				if a.Kind == DataSum {
-					if f.sum == 0 && !s.ZeroSums {
-						continue
-					}
-					out[i].Series = append(out[i].Series, Series{Launch: la, Core: -1, Values: []Duration{{Cycles: f.sum, StartRow: noRow, EndRow: noRow, Launch: la, Core: -1}}})
-					continue
-				}
-				if d, ok := f.duration(); ok {
-					d.Launch = la
-					out[i].Series = append(out[i].Series, Series{Launch: la, Core: -1, Values: []Duration{d}})
-				}
-			}
+		bit := uint32(1) << i
+		switch s.Analyses[i].Kind {
+		case LaunchSpan:
+			w.launchBits |= bit
+		case DataSum:
+			w.sumBits |= bit
 		case LaunchByCore:
-			// The vendor's script lists cores as they appear.
-			slices.SortStableFunc(coreOrder, func(x, y launchCore) int {
-				return cmp.Or(cmp.Compare(x.launch, y.launch), firstOf[x].compare(firstOf[y]))
-			})
-			for _, k := range coreOrder {
-				d, ok := (*byCore[k])[i].duration()
-				if !ok {
-					continue
-				}
-				d.Launch, d.Core = k.launch, k.core
-				if n := len(out[i].Series); n > 0 && out[i].Series[n-1].Launch == k.launch {
-					out[i].Series[n-1].Values = append(out[i].Series[n-1].Values, d)
-					continue
-				}
-				out[i].Series = append(out[i].Series, Series{Launch: k.launch, Core: -1, Values: []Duration{d}})
+			w.coreBits |= bit
+		}
+		if (w.launchBits|w.sumBits)&bit != 0 {
+			w.slot[i] = w.slots
+			w.slots++
+		}
+	}
+	w.acc = make([]firstLast, w.slots*len(ls.List))
+	return w
+}
+
+// lane walks the markers of one lane.
+func (w *spanWalk) lane(lane int) {
+	l := w.l
+	cur := w.ls.cursor()
+	seen := launchCore{-1, w.t.CoreOf[lane]}
+	var cells []firstLast
+	for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
+		start, end := w.m.at(l, lane, row)
+		if start|end == 0 && w.coreBits == 0 {
+			continue
+		}
+		p := place{l.Time[row], w.t.Rank[lane], uint32(row)}
+		launch := cur.launch(l.Run[row], p)
+		if launch < 0 {
+			continue
+		}
+		if w.coreBits != 0 && launch != seen.launch {
+			seen.launch, cells = launch, nil
+			if f, ok := w.firstOf[seen]; !ok || p.compare(f) < 0 {
+				w.firstOf[seen] = p
+			}
+		}
+		w.addToLaunch(launch, start, end, p)
+		if b := (start | end) & w.coreBits; b != 0 {
+			if cells == nil {
+				cells = w.cellsOf(seen)
+			}
+			for ; b != 0; b &= b - 1 {
+				i := bitIndex(b)
+				cells[i].add(p, start>>i&1 != 0, end>>i&1 != 0)
 			}
 		}
 	}
+}
+
+// addToLaunch adds a marker that meets the start and end conditions of the
+// analyses in start and end.
+func (w *spanWalk) addToLaunch(launch int, start, end uint32, p place) {
+	for b := (start | end) & (w.launchBits | w.sumBits); b != 0; b &= b - 1 {
+		i := bitIndex(b)
+		f := &w.acc[launch*w.slots+w.slot[i]]
+		bit := uint32(1) << i
+		if w.sumBits&bit == 0 {
+			f.add(p, start&bit != 0, end&bit != 0)
+		} else if w.l.Data != nil && start&bit != 0 {
+			f.sum += w.l.Data[p.row]
+		}
+	}
+}
+
+// cellsOf returns the cells of a core in a launch.
+func (w *spanWalk) cellsOf(k launchCore) []firstLast {
+	c, ok := w.byCore[k]
+	if !ok {
+		c = make([]firstLast, len(w.slot))
+		w.byCore[k] = c
+		w.coreOrder = append(w.coreOrder, k)
+	}
+	return c
+}
+
+// launchSpans returns the results of analysis i, a LaunchSpan.
+func (w *spanWalk) launchSpans(i int) (out []Series) {
+	for launch := range w.ls.List {
+		if d, ok := w.acc[launch*w.slots+w.slot[i]].duration(); ok {
+			d.Launch = launch
+			out = append(out, Series{Launch: launch, Core: -1, Values: []Duration{d}})
+		}
+	}
+	return out
+}
+
+// sums returns the results of analysis i, a DataSum.
+func (w *spanWalk) sums(i int, zeros bool) (out []Series) {
+	for launch := range w.ls.List {
+		if sum := w.acc[launch*w.slots+w.slot[i]].sum; sum != 0 || zeros {
+			out = append(out, Series{Launch: launch, Core: -1, Values: []Duration{{Cycles: sum, StartRow: noRow, EndRow: noRow, Launch: launch, Core: -1}}})
+		}
+	}
+	return out
+}
+
+// coreSpans returns the results of analysis i, a LaunchByCore, cores in the
+// order in which they appear, as the vendor's script lists them.
+func (w *spanWalk) coreSpans(i int) (out []Series) {
+	slices.SortStableFunc(w.coreOrder, func(x, y launchCore) int {
+		return cmp.Or(cmp.Compare(x.launch, y.launch), w.firstOf[x].compare(w.firstOf[y]))
+	})
+	for _, k := range w.coreOrder {
+		d, ok := w.byCore[k][i].duration()
+		if !ok {
+			continue
+		}
+		d.Launch, d.Core = k.launch, k.core
+		if n := len(out); n > 0 && out[n-1].Launch == k.launch {
+			out[n-1].Values = append(out[n-1].Values, d)
+			continue
+		}
+		out = append(out, Series{Launch: k.launch, Core: -1, Values: []Duration{d}})
+	}
+	return out
 }
 
 // adjacent measures on each core, its processors merged in time order, or on

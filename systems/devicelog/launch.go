@@ -194,157 +194,198 @@ func groupKey(l *components.DeviceLog, run uint32, rule Rule) (components.LogRun
 
 // findLaunches finds the launches of device d of the topology.
 func findLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags *components.Diagnostics) *Launches {
-	ls := &Launches{Rule: rule, Device: d, groupOf: map[uint32]int{}}
-	byKey := map[components.LogRun]int{}
-	type event struct {
-		place
-		core  int
-		start bool
-		run   uint32
-	}
-	var events [][]event // by group
-	first := []place{}
-	addGroup := func(run uint32) int {
-		if g, ok := ls.groupOf[run]; ok {
-			return g
-		}
-		k, ok := groupKey(l, run, rule)
-		if !ok {
-			ls.groupOf[run] = -1
-			return -1
-		}
-		g, ok := byKey[k]
-		if !ok {
-			g = len(events)
-			byKey[k] = g
-			events = append(events, nil)
-			first = append(first, place{time: ^uint64(0)})
-		}
-		ls.groupOf[run] = g
-		return g
-	}
-	// Under the HostID rule a launch also waits for cores without a
-	// controller, so every core of a group counts.
-	type groupCore struct{ group, core int }
-	waiting := map[groupCore]bool{}
+	f := &launchFinder{Launches: &Launches{Rule: rule, Device: d, groupOf: map[uint32]int{}}, l: l, t: t, diags: diags, byKey: map[components.LogRun]int{}}
 	for _, lane := range t.ByDevice[d] {
-		risc := l.Lanes[lane].Risc
-		core := &t.Cores[t.CoreOf[lane]]
-		controller := risc == "BRISC" || risc == "ERISC" || rule == ByRun && core.Fallback && core.Controller == lane
-		fw := risc + "-FW"
-		lastRun, g := ^uint32(0), -1
-		for m := int(l.LaneOff[lane]); m < int(l.LaneOff[lane+1]); m++ {
-			run := l.Run[m]
-			if run != lastRun {
-				lastRun, g = run, addGroup(run)
-				if g >= 0 && rule == HostID {
-					waiting[groupCore{g, t.CoreOf[lane]}] = true
-				}
-			}
-			if g < 0 {
-				continue
-			}
-			p := place{l.Time[m], t.Rank[lane], uint32(m)}
-			if p.compare(first[g]) < 0 {
-				first[g] = p
-			}
-			if !controller {
-				continue
-			}
-			def := &l.Defs[l.Def[m]]
-			if def.Type > components.MarkerEnd {
-				continue
-			}
-			if n := l.Keys[def.Key].Name; n != fw && !(core.Fallback && strings.HasSuffix(n, "-FW")) {
-				continue
-			}
-			events[g] = append(events[g], event{p, t.CoreOf[lane], def.Type == components.MarkerStart, run})
-		}
+		f.gather(lane)
 	}
+	for r := range l.Runs {
+		f.counted = f.counted || l.Runs[r].RunID > 0
+	}
+	n := len(f.found)
+	f.groups, f.base, f.numbered = make([][]int, n), make([]int, n), make([]bool, n)
 	// Groups in order of their first marker.
-	order := make([]int, len(events))
+	order := make([]int, n)
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return first[a].compare(first[b]) })
-	ls.groups = make([][]int, len(events))
-	ls.base = make([]int, len(events))
-	ls.numbered = make([]bool, len(events))
-	coresOf := make([][]int, len(events))
-	for k := range waiting {
-		coresOf[k.group] = append(coresOf[k.group], k.core)
-	}
-	counted := false // the run id counts launches
-	for r := range l.Runs {
-		counted = counted || l.Runs[r].RunID > 0
-	}
+	slices.SortStableFunc(order, func(a, b int) int { return f.found[a].first.compare(f.found[b].first) })
 	for _, g := range order {
-		ls.base[g] = len(ls.List)
-		numbered := rule == ByRun && len(events[g]) > 0 && func(r components.LogRun) bool {
-			return r.HostID > 0 || r.HostID < 0 && counted
-		}(l.Runs[events[g][0].run])
-		ls.numbered[g] = numbered
-		ev := events[g]
-		slices.SortFunc(ev, func(a, b event) int { return a.compare(b.place) })
-		state := map[int]bool{} // core -> ended
-		open := 0
-		cur := -1
-		for _, e := range ev {
-			ended, seen := state[e.core]
-			switch {
-			case e.start:
-				if seen && !(numbered && ended) {
-					diags.Add(diagRestart, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
-					if rule != ByRun {
-						diags.Add(diagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware end before the next firmware start of a core")
-					}
-				}
-				if seen && !ended {
-					open--
-				}
-				if cur < 0 || seen && rule != HostID {
-					// A core that starts again has begun the next launch.
-					if cur >= 0 {
-						clear(state)
-						open = 0
-					}
-					cur = len(ls.List)
-					ls.List = append(ls.List, Launch{Device: t.Devices[d], Run: e.run, Start: e.time, open: e.place, group: g})
-					ls.groups[g] = append(ls.groups[g], cur)
-				}
-				state[e.core] = false
-				ls.List[cur].Cores++
-				ls.List[cur].Complete = false
-				open++
-			case !seen || ended:
-				diags.Add(diagOrphanFWEnd, 1, l.Line(int(e.row)), fmt.Sprintf("device %d core %s", t.Devices[d], t.Cores[e.core].Name()))
-				if rule != ByRun {
-					diags.Add(diagVendorFails, 1, l.Line(int(e.row)), "it expects a firmware start before each firmware end of a core")
-				}
-			default:
-				state[e.core] = true
-				open--
-				la := &ls.List[cur]
-				la.End = max(la.End, e.time)
-				if open == 0 && (rule != HostID || allIn(state, coresOf[g])) {
-					la.Complete = true
-					la.done = e.place
-					if !numbered {
-						clear(state)
-						cur = -1
-					}
-				}
+		f.base[g] = len(f.List)
+		f.launches(g)
+	}
+	f.total = len(f.List)
+	if rule == ByRun {
+		f.sortByStart()
+	}
+	return f.Launches
+}
+
+// launchFinder gathers the firmware zones of each group and makes launches of
+// them.
+type launchFinder struct {
+	*Launches
+	l       *components.DeviceLog
+	t       *Topology
+	diags   *components.Diagnostics
+	byKey   map[components.LogRun]int
+	found   []launchGroup
+	counted bool // the run id counts launches
+}
+
+// launchGroup is what the log has of a group.
+type launchGroup struct {
+	first  place // its first marker
+	events []firmwareEvent
+	// cores that take part. Under the HostID rule a launch also waits for
+	// those without a controller.
+	cores []int
+}
+
+// firmwareEvent is a start or an end of the firmware zone of a core's
+// controller.
+type firmwareEvent struct {
+	place
+	core  int
+	start bool
+	run   uint32
+}
+
+// group returns the group of a run, -1 where it is in none.
+func (f *launchFinder) group(run uint32) int {
+	if g, ok := f.groupOf[run]; ok {
+		return g
+	}
+	k, ok := groupKey(f.l, run, f.Rule)
+	if !ok {
+		f.groupOf[run] = -1
+		return -1
+	}
+	g, ok := f.byKey[k]
+	if !ok {
+		g = len(f.found)
+		f.byKey[k] = g
+		f.found = append(f.found, launchGroup{first: place{time: ^uint64(0)}})
+	}
+	f.groupOf[run] = g
+	return g
+}
+
+// gather adds the markers of a lane to their groups.
+func (f *launchFinder) gather(lane int) {
+	l := f.l
+	risc := l.Lanes[lane].Risc
+	at := f.t.CoreOf[lane]
+	core := &f.t.Cores[at]
+	controller := risc == "BRISC" || risc == "ERISC" || f.Rule == ByRun && core.Fallback && core.Controller == lane
+	firmware := func(row int) bool {
+		def := &l.Defs[l.Def[row]]
+		name := l.Keys[def.Key].Name
+		return def.Type <= components.MarkerEnd && (name == risc+"-FW" || core.Fallback && strings.HasSuffix(name, "-FW"))
+	}
+	lastRun, g := ^uint32(0), -1
+	for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
+		run := l.Run[row]
+		if run != lastRun {
+			lastRun, g = run, f.group(run)
+			if g >= 0 && f.Rule == HostID && !slices.Contains(f.found[g].cores, at) {
+				f.found[g].cores = append(f.found[g].cores, at)
 			}
 		}
-		if cur >= 0 && !ls.List[cur].Complete {
-			diags.Add(diagOpenLaunch, 1, l.Line(int(ls.List[cur].open.row)), fmt.Sprintf("device %d launch %s", t.Devices[d], runText(l.Runs[ls.List[cur].Run])))
+		if g < 0 {
+			continue
+		}
+		x := &f.found[g]
+		p := place{l.Time[row], f.t.Rank[lane], uint32(row)}
+		if p.compare(x.first) < 0 {
+			x.first = p
+		}
+		if controller && firmware(row) {
+			x.events = append(x.events, firmwareEvent{p, at, l.Defs[l.Def[row]].Type == components.MarkerStart, run})
 		}
 	}
-	ls.total = len(ls.List)
-	if rule == ByRun {
-		ls.sortByStart()
+}
+
+// openLaunch is the launch of a group that the events are in.
+type openLaunch struct {
+	at    int          // in List, -1 where none is open
+	ended map[int]bool // by core that started: whether it has ended
+	open  int          // cores that have not ended
+}
+
+// launches makes launches of the events of group g.
+func (f *launchFinder) launches(g int) {
+	x := &f.found[g]
+	if f.Rule == ByRun && len(x.events) > 0 {
+		r := f.l.Runs[x.events[0].run]
+		f.numbered[g] = r.HostID > 0 || r.HostID < 0 && f.counted
 	}
-	return ls
+	slices.SortFunc(x.events, func(a, b firmwareEvent) int { return a.compare(b.place) })
+	cur := openLaunch{at: -1, ended: map[int]bool{}}
+	for _, e := range x.events {
+		ended, seen := cur.ended[e.core]
+		switch {
+		case e.start:
+			f.start(g, &cur, e)
+		case !seen || ended:
+			f.tell(diagOrphanFWEnd, e, "it expects a firmware start before each firmware end of a core")
+		default:
+			f.end(g, &cur, e)
+		}
+	}
+	if cur.at >= 0 && !f.List[cur.at].Complete {
+		la := &f.List[cur.at]
+		f.diags.Add(diagOpenLaunch, 1, f.l.Line(int(la.open.row)), fmt.Sprintf("device %d launch %s", f.t.Devices[f.Device], runText(f.l.Runs[la.Run])))
+	}
+}
+
+// start takes the start of a core's firmware.
+func (f *launchFinder) start(g int, cur *openLaunch, e firmwareEvent) {
+	ended, seen := cur.ended[e.core]
+	if seen && !(f.numbered[g] && ended) {
+		f.tell(diagRestart, e, "it expects a firmware end before the next firmware start of a core")
+	}
+	if seen && !ended {
+		cur.open--
+	}
+	if cur.at < 0 || seen && f.Rule != HostID {
+		// A core that starts again has begun the next launch.
+		if cur.at >= 0 {
+			clear(cur.ended)
+			cur.open = 0
+		}
+		cur.at = len(f.List)
+		f.List = append(f.List, Launch{Device: f.t.Devices[f.Device], Run: e.run, Start: e.time, open: e.place, group: g})
+		f.groups[g] = append(f.groups[g], cur.at)
+	}
+	cur.ended[e.core] = false
+	f.List[cur.at].Cores++
+	f.List[cur.at].Complete = false
+	cur.open++
+}
+
+// end takes the end of a core's firmware.
+func (f *launchFinder) end(g int, cur *openLaunch, e firmwareEvent) {
+	cur.ended[e.core] = true
+	cur.open--
+	la := &f.List[cur.at]
+	la.End = max(la.End, e.time)
+	if cur.open == 0 && (f.Rule != HostID || allIn(cur.ended, f.found[g].cores)) {
+		la.Complete = true
+		la.done = e.place
+		if !f.numbered[g] {
+			clear(cur.ended)
+			cur.at = -1
+		}
+	}
+}
+
+// tell notes an event that does not fit, and that the vendor's script fails
+// there where its rule is used.
+func (f *launchFinder) tell(code string, e firmwareEvent, vendor string) {
+	f.diags.Add(code, 1, f.l.Line(int(e.row)), fmt.Sprintf("device %d core %s", f.t.Devices[f.Device], f.t.Cores[e.core].Name()))
+	if f.Rule != ByRun {
+		f.diags.Add(diagVendorFails, 1, f.l.Line(int(e.row)), vendor)
+	}
 }
 
 func allIn(state map[int]bool, cores []int) bool {
