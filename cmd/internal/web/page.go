@@ -44,6 +44,7 @@ type page struct {
 	why    sync.Once
 	known  bool // causes and the critical path
 	err    error
+	whole  *meta // before its rows were sampled, where they were
 
 	groups   func() []Group
 	counters func() ([]Counter, string)

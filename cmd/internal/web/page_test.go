@@ -134,6 +134,7 @@ func TestReportIsSampled(t *testing.T) {
 		var page struct {
 			Program metaProgram
 			Pages   []struct {
+				Meta     struct{ Work []Work }
 				IDs      []int
 				Sections []struct{ Rows []struct{ D, H []uint64 } }
 			}
@@ -154,6 +155,10 @@ func TestReportIsSampled(t *testing.T) {
 		}
 		if sampled := room < 20_000; boxes > max(room, 20_000) || sampled && boxes > room || sampled != (page.Program.Sampled != "") || sampled == (len(page.Pages[0].IDs) == 20_000) {
 			t.Errorf("room for %d: %d boxes, %d ids, %q", room, boxes, len(page.Pages[0].IDs), page.Program.Sampled)
+		}
+		// The key has all events: half of the 20,000 are of each kind.
+		if w := page.Pages[0].Meta.Work; len(w) != 2 || w[0] != (Work{0, 10_000, 800_000}) || w[1] != (Work{1, 10_000, 800_000}) {
+			t.Errorf("room for %d: the key has %+v", room, w)
 		}
 		if want := 20_000 * 80.0; busy < .99*want || busy > 1.01*want {
 			t.Errorf("room for %d: busy for %.0f ns, want %.0f", room, busy, want)

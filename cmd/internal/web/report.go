@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/klauspost/compress/gzip"
 )
 
@@ -76,8 +77,11 @@ func Report(w io.Writer, p *Program, o ReportOptions) error {
 		first := held[0].d
 		n := first.events()
 		if n > room {
+			whole := held[0].meta()
+			held[0].whole = &whole
 			grain := sample(first, room)
-			m.Sampled = fmt.Sprintf("%d of %d events: those shorter than %d ns are drawn together", first.events(), n, grain)
+			m.Sampled = fmt.Sprintf("%s boxes for %s events in all timelines, those shorter than %s ns drawn together",
+				humanize.Comma(int64(first.events())), humanize.Comma(int64(n)), humanize.Comma(int64(grain)))
 		}
 		room -= min(room, first.events())
 	}
@@ -248,11 +252,16 @@ func (o *dataWriter) list(n int, at func(i int) int64) {
 // page writes a block.
 func (o *dataWriter) page(x *page, ids []uint32, s Static) {
 	d := x.d
+	m := x.whole
+	if m == nil {
+		own := x.meta()
+		m = &own
+	}
 	counters, reason := x.counters()
 	for _, part := range []struct {
 		key   string
 		value any
-	}{{"meta", x.meta()}, {"occurring", occurring(d)}, {"groups", orEmpty(x.groups())}, {"counters", metaCounters{orEmpty(counters), reason}}} {
+	}{{"meta", m}, {"occurring", occurring(d)}, {"groups", orEmpty(x.groups())}, {"counters", metaCounters{orEmpty(counters), reason}}} {
 		o.text([]string{",", "{"}[btoi(part.key == "meta")] + `"` + part.key + `":`)
 		o.value(part.value)
 	}

@@ -917,6 +917,7 @@ function areaTable(box) {
   const rows = area.rows.map(r => meta.sections[area.s].rows[r].name);
   box.append(text('p', time(area.t0) + ' to ' + time(area.t1) + ' (' + dur(area.t1 - area.t0) + ') on ' + (rows.length > 4 ? rows.length + ' lanes' : rows.join(', ')) +
     (area.sums ? area.sums.length ? '; events cut at the edges:' : ': no events' : ' …'), 'hint'));
+  if (prog.sampled) box.append(text('p', 'This file is sampled: events drawn together count as one, of the opcode of the first.', 'hint'));
   if (area.sums) box.append(kindList(area.sums, 'events of the area'));
   const loops = new Map();
   for (const r of area.rows)
