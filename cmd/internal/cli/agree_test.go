@@ -201,9 +201,18 @@ type pageOf struct {
 			Loops []struct{ Name string }
 		}
 		Groups []struct {
-			Name   string
-			Parent int
-			Busy   []uint64
+			Name         string
+			Parent       int
+			Busy         []uint64
+			FLOPs, Bytes uint64
+		}
+		Counters struct {
+			Counters []struct {
+				Name  string
+				Most  float64
+				Time  []uint64
+				Value []float64
+			}
 		}
 		Sections []struct{ Rows []struct{ S, D []uint64 } }
 	}

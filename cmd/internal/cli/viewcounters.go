@@ -89,7 +89,8 @@ func (r *rate) add(i uint32, open []int, amount float64) {
 }
 
 // counter returns the amount per ns, times factor, as a counter. What would
-// exceed most is moved to the samples behind.
+// exceed most is moved to the samples behind, what is left at the end to
+// earlier ones that have room, as in package countertrack.
 func (r *rate) counter(name, unit string, factor, most float64) (web.Counter, bool) {
 	for n, lanes := range r.early {
 		l := &r.v.loops[n]
@@ -100,12 +101,21 @@ func (r *rate) counter(name, unit string, factor, most float64) (web.Counter, bo
 		}
 	}
 	c := web.Counter{Name: name, Unit: unit, Most: most}
-	any, carry := false, 0.0
-	for k, v := range r.sum {
-		v = v/r.width*factor + carry
-		if carry = 0; most > 0 && v > most {
-			v, carry = most, v-most
+	carry := 0.0
+	level := func(k int) {
+		if r.sum[k], carry = r.sum[k]+carry, 0; most > 0 && r.sum[k] > most {
+			r.sum[k], carry = most, r.sum[k]-most
 		}
+	}
+	for k := range r.sum {
+		r.sum[k] *= factor / r.width
+		level(k)
+	}
+	for k := len(r.sum) - 1; k >= 0 && carry > 0; k-- {
+		level(k)
+	}
+	any := false
+	for k, v := range r.sum {
 		any = any || v > 0
 		if k == 0 || v != c.Value[len(c.Value)-1] {
 			c.Time, c.Value = append(c.Time, uint64(float64(k)*r.width)), append(c.Value, v)

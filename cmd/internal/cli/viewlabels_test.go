@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -85,6 +86,34 @@ func TestPageLabels(t *testing.T) {
 			// Shares of whole ns of several runs are cut.
 			if lost := uint64(len(p.Groups)*8) * min(b.Runs-1, 1); groups > lanes || groups+lost < lanes {
 				t.Errorf("%s: the operators are busy for %d ns, the lanes for %d", in, groups, lanes)
+			}
+			for _, c := range p.Counters.Counters {
+				for k, v := range c.Value {
+					if v < 0 || c.Most > 0 && v > c.Most*1.000001 {
+						t.Errorf("%s: %s is %v at %d, the machine has %v", in, c.Name, v, c.Time[k], c.Most)
+					}
+				}
+				var want float64
+				for _, g := range p.Groups {
+					switch {
+					case g.Parent >= 0:
+					case c.Name == "FLOP rate":
+						want += float64(g.FLOPs) / 1e3 // TFLOP/s times ns
+					case c.Name == "device memory":
+						want += float64(g.Bytes)
+					}
+				}
+				sum := 0.0
+				for k, v := range c.Value {
+					until := p.Meta.Sections[0].Span
+					if k+1 < len(c.Time) {
+						until = c.Time[k+1]
+					}
+					sum += v * float64(until-min(until, c.Time[k]))
+				}
+				if want > 0 && math.Abs(sum/want-1) > .03 {
+					t.Errorf("%s: %s adds up to %g, the operators to %g", in, c.Name, sum, want)
+				}
 			}
 			for _, w := range p.Meta.Work {
 				work += w.Time

@@ -322,7 +322,7 @@ function draw() {
   if (frames.length > 240) frames.shift();
   const w = view.clientWidth, h = view.clientHeight, d = devicePixelRatio || 1;
   const phone = w < 520;
-  LABEL = phone ? 112 : 150;
+  LABEL = phone ? 124 : 150;
   if (view.width !== Math.round(w * d) || view.height !== Math.round(h * d)) {
     view.width = Math.round(w * d);
     view.height = Math.round(h * d);
