@@ -287,8 +287,7 @@ func central(starts [][]float64) int {
 			for i := range diff {
 				diff[i] = math.Abs(starts[x][i] - starts[y][i])
 			}
-			slices.Sort(diff)
-			d := diff[len(diff)*9/10]
+			d := nth(diff, len(diff)*9/10)
 			cost[x] += d * d
 			cost[y] += d * d
 		}
@@ -300,6 +299,37 @@ func central(starts [][]float64) int {
 		}
 	}
 	return best
+}
+
+// nth returns what a sorted list would have in place n; the list's order
+// changes. None of its numbers is NaN.
+func nth(list []float64, n int) float64 {
+	for lo, hi := 0, len(list)-1; lo < hi; {
+		pivot := list[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for list[i] < pivot {
+				i++
+			}
+			for list[j] > pivot {
+				j--
+			}
+			if i <= j {
+				list[i], list[j] = list[j], list[i]
+				i++
+				j--
+			}
+		}
+		switch { // lo…j are at most the pivot, i…hi at least
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return list[n]
+		}
+	}
+	return list[n]
 }
 
 // maxPhases and maxStarts bound the work of looking for the central phase.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -202,6 +203,8 @@ func (f *sweepFlags) predict(c *cobra.Command, plan *sweep.Plan, spec *sweep.Spe
 		}
 		q = &local.Queue{Jobs: f.jobs, Do: e.Do}
 	}
+	// Predictions leave much garbage beside little that lives.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	p := newSweepProgress(c.ErrOrStderr(), f.quiet)
 	counts, err := plan.Run(c.Context(), q, r, from, to, f.retry, p.told)
 	p.close()
