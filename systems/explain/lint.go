@@ -17,6 +17,15 @@ type Lint struct {
 	Limit float64 `json:"limit"` // from where on it is worth a look
 	Count uint64  `json:"count"`
 	Place Place   `json:"place"`
+	// Worth is by how much the prediction falls without what was found, nil where
+	// the model cannot leave it out. Try is the setting of whatif that does.
+	Worth      *uint64  `json:"worth_ns"`
+	WorthShare *float64 `json:"worth_share"`
+	Try        string   `json:"try,omitempty"`
+
+	change func(c *components.World)
+	costs  bool // change sets issue intervals and latencies
+	refill bool // change sets what costs follow from
 }
 
 // The limits. Those of transposes, spill reloads and rows are the ones the
@@ -92,7 +101,8 @@ func (x *Analysis) transposes() *Lint {
 	if share(some, all) <= limitTranspose {
 		return nil
 	}
-	return &Lint{Code: "transposes", Value: share(some, all), Limit: limitTranspose, Count: count, Place: h.place(m, count),
+	pick := func(i int) bool { return engine[i] == components.PE && flags[i]&components.FlagTranspose != 0 }
+	return &Lint{Code: "transposes", change: x.free(pick), costs: true, Value: share(some, all), Limit: limitTranspose, Count: count, Place: h.place(m, count),
 		Text: fmt.Sprintf("transposes take %.0f %% of the PE's time; load transposed by DMA, or change the layout", 100*share(some, all))}
 }
 
@@ -117,7 +127,8 @@ func (x *Analysis) reloads() *Lint {
 	if share(some, all) <= limitReload {
 		return nil
 	}
-	return &Lint{Code: "spill-reloads", Value: share(some, all), Limit: limitReload, Count: count, Place: h.place(m, count),
+	pick := func(i int) bool { return m.Instr.Flags.At(i)&components.FlagSpill != 0 }
+	return &Lint{Code: "spill-reloads", change: x.free(pick), costs: true, Value: share(some, all), Limit: limitReload, Count: count, Place: h.place(m, count),
 		Text: fmt.Sprintf("%.0f %% of what is read from device memory was spilled there; use smaller tiles or fewer live ones", 100*share(some, all))}
 }
 
@@ -139,7 +150,7 @@ func (x *Analysis) shortRows() *Lint {
 	if share(count, all) <= limitShortRows {
 		return nil
 	}
-	return &Lint{Code: "short-dma-rows", Value: share(count, all), Limit: limitShortRows, Count: count, Place: h.place(m, count),
+	return &Lint{Code: "short-dma-rows", change: x.longRows(), refill: true, Value: share(count, all), Limit: limitShortRows, Count: count, Place: h.place(m, count),
 		Text: fmt.Sprintf("%.0f %% of the DMA transfers move rows under %d bytes, each at the cost of a longer one; make the innermost dimension longer",
 			100*share(count, all), shortRow)}
 }
@@ -157,7 +168,7 @@ func (x *Analysis) slowClock(r *Report) *Lint {
 	if share(lost, busy) <= limitSlowClock {
 		return nil
 	}
-	return &Lint{Code: "pe-clock", Value: share(lost, busy), Limit: limitSlowClock,
+	return &Lint{Code: "pe-clock", Try: "governor.slow_rate=1", Value: share(lost, busy), Limit: limitSlowClock,
 		Text: fmt.Sprintf("a clock below full rate costs the PE %.0f %% of its working time (predicted); keep it fed without pauses", 100*share(lost, busy))}
 }
 
@@ -203,7 +214,7 @@ func (x *Analysis) falseDependencies(path *attribute.PathReport) *Lint {
 	if count == 0 {
 		return nil
 	}
-	return &Lint{Code: "false-dependencies", Value: share(ns, path.Span), Count: count, Place: h.place(m, count),
+	return &Lint{Code: "false-dependencies", change: x.withoutFalse(), Value: share(ns, path.Span), Count: count, Place: h.place(m, count),
 		Text: fmt.Sprintf("%d dependencies on the critical path join instructions that touch no common memory", count)}
 }
 

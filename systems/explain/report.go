@@ -257,6 +257,9 @@ func (x *Analysis) Report(ctx context.Context) (*Report, error) {
 	}
 	r.blocks(x)
 	r.Lints = x.lints(r, path)
+	if err := x.worths(ctx, r.Lints); err != nil {
+		return nil, err
+	}
 	x.tell(5)
 	return r, nil
 }

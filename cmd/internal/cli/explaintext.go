@@ -164,11 +164,15 @@ func (t *explainText) screen(r *explain.Report) error {
 	if len(r.Lints) > 0 {
 		fmt.Fprintln(t.out)
 		for _, l := range r.Lints {
+			worth := ""
+			if l.Worth != nil {
+				worth = fmt.Sprintf(" — worth %s, %s", nanos(*l.Worth), share(*l.WorthShare))
+			}
 			at := ""
 			if l.Place.Instruction != "" {
 				at = " (" + t.where(l.Place) + ")"
 			}
-			fmt.Fprintf(t.out, "! %s%s\n", l.Text, at)
+			fmt.Fprintf(t.out, "! %s%s%s\n", l.Text, at, worth)
 		}
 	}
 	if notes := plainNotes(t.notes); len(notes) > 0 {

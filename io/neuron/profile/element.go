@@ -201,7 +201,7 @@ func (w *worker) element(c *chunk, text []byte, offset int64) error {
 	case secQueues:
 		w.queue(obj)
 	case secWarnings:
-		w.out.notes = append(w.out.notes, components.Note{Code: "profiler-warning", Text: "the profiler says: " + cut(string(valid(v.GetStringBytes("message"))), 300), Count: 1})
+		w.out.notes = append(w.out.notes, components.Note{Code: noteWarning, Text: "the profiler says: " + cut(string(valid(v.GetStringBytes("message"))), 300), Count: 1})
 	default:
 		w.attributes(c, obj)
 	}

@@ -233,7 +233,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("clock %q, simulation %q, arch %q", m.Attribute("metadata.pe_clock_freq"), m.Attribute("metadata.is_simulation"), m.Arch)
 			}
 			for _, n := range m.Notes {
-				if n.Code != "profiler-warning" && (n.Code != components.NoteInferred || p.name != "trn2_attn_baseline_fp32_s1024") {
+				if n.Code != "profile-lacks" && (n.Code != components.NoteInferred || p.name != "trn2_attn_baseline_fp32_s1024") {
 					t.Errorf("unexpected note %v", n)
 				}
 			}

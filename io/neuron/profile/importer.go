@@ -72,6 +72,7 @@ func module(ctx context.Context, src *format.Source, opt format.Options) (*compo
 	if err != nil {
 		return nil, wrap(src, err)
 	}
+	hint(m)
 	return m, nil
 }
 

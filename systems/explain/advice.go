@@ -1,0 +1,114 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"perfsim/components"
+	"perfsim/ecs"
+	"perfsim/systems/scenario"
+	"perfsim/systems/whatif"
+)
+
+// worths predicts what the advice is worth: the latency without what it is
+// about. Advice that the model cannot leave out has no worth. What is worth most
+// comes first.
+func (x *Analysis) worths(ctx context.Context, list []Lint) error {
+	if !x.whole() {
+		return nil
+	}
+	base := x.World.Latency(components.RunA)
+	for k := range list {
+		l := &list[k]
+		if l.Try == "" && l.change == nil {
+			continue
+		}
+		var least uint64
+		if l.Try != "" {
+			a, err := whatif.Parse(l.Try)
+			if err != nil {
+				return err
+			}
+			r, err := whatif.Sweep(ctx, x.World, x.Engine, [][]whatif.Setting{a.Values}, nil)
+			if err != nil {
+				continue // the machine lacks the constant
+			}
+			least = r.Points[0].NS
+		} else {
+			c := scenario.Fork(x.World)
+			if l.costs || l.refill {
+				scenario.OwnCosts(c, l.costs)
+			}
+			l.change(c)
+			if l.refill {
+				if err := x.Engine.Cost(ctx, c); err != nil {
+					return err
+				}
+			}
+			if err := x.Engine.Place(ctx, c); err != nil {
+				return err
+			}
+			least = c.Latency(components.RunA)
+		}
+		worth := base - min(base, least)
+		l.Worth, l.WorthShare = &worth, new(share(worth, base))
+	}
+	slices.SortStableFunc(list, func(a, b Lint) int { return cmp.Compare(b.worth(), a.worth()) })
+	return nil
+}
+
+// worth orders advice: 0 where nothing is known.
+func (l *Lint) worth() uint64 {
+	if l.Worth == nil {
+		return 0
+	}
+	return *l.Worth
+}
+
+// free makes the rows that pick chooses take no time; nil where the model takes
+// its times from elsewhere.
+func (x *Analysis) free(pick func(i int) bool) func(c *components.World) {
+	if x.timesWork() {
+		return nil
+	}
+	return func(c *components.World) {
+		issue, latency := c.Module.Instr.Issue.Slice(), c.Module.Instr.Latency.Slice()
+		for i := range issue {
+			if pick(i) {
+				issue[i], latency[i] = 0, 0
+			}
+		}
+	}
+}
+
+// longRows makes the rows of short DMA transfers as long as those that cost no
+// more than their bytes.
+func (x *Analysis) longRows() func(c *components.World) {
+	rows := x.World.Module.Instr.DMARow.Slice()
+	return func(c *components.World) {
+		col := ecs.NewColumn[uint32](c.Module.Instr.DMARow.Name())
+		for i, row := range col.Resize(len(rows)) {
+			if row = rows[i]; row > 0 {
+				row = max(row, shortRow)
+			}
+			col.Set(i, row)
+		}
+		c.Module.Instr.DMARow = col
+	}
+}
+
+// withoutFalse leaves out the dependencies whose ends touch no common memory;
+// nil where the model follows semaphores.
+func (x *Analysis) withoutFalse() func(c *components.World) {
+	if x.semaphores() {
+		return nil
+	}
+	m := x.World.Module
+	return func(c *components.World) {
+		scenario.Without(c, func(consumer uint32, _ int, word uint32) bool {
+			class := uint8(word >> ecs.ClassShift)
+			return isFalse(m, components.InstrID(word&ecs.TargetMask), components.InstrID(consumer), components.CauseOfKind(components.KindOfClass(class)))
+		})
+	}
+}
