@@ -45,15 +45,18 @@ type Report struct {
 	Replay *summary.Replay `json:"replay,omitempty"`
 	// Rebuilt counts the dependencies that were rebuilt from access patterns,
 	// by kind; absent where none were.
-	Rebuilt     map[string]uint64 `json:"edges_rebuilt,omitempty"`
-	Scheduled   []Scheduled       `json:"scheduled,omitempty"` // what post_sched did
-	Estimates   []Estimate        `json:"estimates"`           // of every perf_sim pass
-	Notes       []components.Note `json:"notes"`
-	Artifacts   []Artifact        `json:"artifacts"`
-	ReadSeconds float64           `json:"read_seconds"`
-	Seconds     float64           `json:"seconds"`
-	Rate        float64           `json:"instructions_per_second"`
-	Timings     []SystemTime      `json:"timings,omitempty"`
+	Rebuilt   map[string]uint64 `json:"edges_rebuilt,omitempty"`
+	Scheduled []Scheduled       `json:"scheduled,omitempty"` // what post_sched did
+	Estimates []Estimate        `json:"estimates"`           // of every perf_sim pass
+	Notes     []components.Note `json:"notes"`
+	Artifacts []Artifact        `json:"artifacts"`
+	// Cores is the module on the cores asked for against one; nil where none
+	// were.
+	Cores       *CoresPoint  `json:"cores,omitempty"`
+	ReadSeconds float64      `json:"read_seconds"`
+	Seconds     float64      `json:"seconds"`
+	Rate        float64      `json:"instructions_per_second"`
+	Timings     []SystemTime `json:"timings,omitempty"`
 }
 
 // Scheduled is what post_sched did to a block, in ns of run A with loop

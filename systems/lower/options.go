@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 
 	"perfsim/components"
@@ -20,6 +21,12 @@ type Options struct {
 	// Dims are the sizes of dimensions that the graph leaves open, by NAME.I
 	// (dimension I of parameter NAME), by NAME where one is open, or AnyDim.
 	Dims map[string]int64
+	// Cores is the number of cores that share the module: the graph becomes one
+	// core's program. 0 leaves that to the module. Cuts are the dimensions of
+	// parameters, NAME.I, along which a module is cut that does not say; none is
+	// along its batch.
+	Cores int64
+	Cuts  []string
 	// MaxInstructions bounds the module; the compiler's own ceiling is 25
 	// million.
 	MaxInstructions int
@@ -49,6 +56,9 @@ func DefaultOptions() Options {
 	return Options{Buffers: 2, DefaultTrip: 1, MaxInstructions: 25_000_000, Unroll: 16, Compress: true, Inline: 256, Group: true}
 }
 
+// MostCores is the largest Options.Cores.
+const MostCores = 1 << 16
+
 // MostBuffers is the largest Options.Buffers.
 const MostBuffers = 16
 
@@ -56,6 +66,10 @@ func (o *Options) check() error {
 	switch {
 	case o.Buffers < 1 || o.Buffers > MostBuffers:
 		return fmt.Errorf("buffers is %d, not between 1 and %d", o.Buffers, MostBuffers)
+	case o.Cores < 0 || o.Cores > MostCores:
+		return fmt.Errorf("cores is %d, not between 1 and %d", o.Cores, MostCores)
+	case len(o.Cuts) > 0 && o.Cores < 2:
+		return errors.New("dimensions to cut are of several cores")
 	case o.DefaultTrip < 0:
 		return fmt.Errorf("the default trip count %d is negative", o.DefaultTrip)
 	case o.MaxInstructions < 1:

@@ -17,7 +17,12 @@ func prepare(g *components.Graph, opt *Options) (*components.Graph, []components
 	}
 	g, done := expand(g)
 	var notes []components.Note
-	g, cut := spmd.Partition(g)
+	var cut *components.Note
+	if opt.Cores == 0 {
+		g, cut = spmd.Partition(g)
+	} else if g, cut, err = spmd.Cores(g, opt.Cores, opt.Cuts); err != nil {
+		return nil, nil, err
+	}
 	if cut != nil {
 		notes = append(notes, *cut)
 	}

@@ -64,6 +64,7 @@ func Parameters() []Parameter {
 		{"queue.depth, queue.depth.NAME", "entries of every DMA ring, or of one queue or queue class (reference model)"},
 		{"latency.ENGINE, latency.LANE, latency.OPCODE", "how long instructions take, issue interval and result"},
 		{"issue.ENGINE, issue.LANE, issue.OPCODE", "how long instructions keep their engine"},
+		{"cores", "N cores share a graph: by the module's own shardings and replica groups, along the dimensions of --cut, or along its batch; asked for alone"},
 		{"buffers", "N copies of every buffer that anti-dependencies protect"},
 		{"drop", "leave dependencies out: anti, output, ordered, anti+output, anti:buffer=NAME; or a constraint as explain names it"},
 		{"rule.banks, rule.couplings, rule.rings", "off: leave a rule of the reference model out"},

@@ -88,6 +88,8 @@ func (f *inputFlags) addPrediction(c *cobra.Command) {
 	fl.IntVar(&d.Buffers, "buffers", d.Buffers, "graphs: tiles of a streamed value that are on chip at once; 2 is double buffering")
 	fl.StringArrayVar(&f.trips, "trip-count", nil, "graphs: NAME=N, trip count of the while (or while body) called NAME; may be repeated")
 	fl.StringArrayVar(&f.dims, "dim", nil, "graphs: NAME.I=N, size of dimension I of parameter NAME where the module leaves it open ('?'); '?=N' for all; may be repeated")
+	fl.Int64Var(&d.Cores, "cores", 0, "graphs: cores that share the module; one core's program is predicted, collectives included")
+	fl.StringArrayVar(&d.Cuts, "cut", nil, "graphs: with --cores: NAME.I, cut dimension I of parameter NAME; may be repeated; default: the module's own shardings, else its batch")
 	fl.Int64Var(&d.DefaultTrip, "default-trip-count", d.DefaultTrip, "graphs: trip count of whiles for which neither the input nor --trip-count has one")
 	fl.IntVar(&d.MaxInstructions, "max-instructions", d.MaxInstructions, "graphs: most engine instructions a module may have")
 	fl.IntVar(&d.Unroll, "unroll", d.Unroll, "graphs: tile loops of up to N iterations are written out")
@@ -169,6 +171,8 @@ func (f *inputFlags) check() error {
 	switch {
 	case g.Buffers < 1 || g.Buffers > lower.MostBuffers:
 		return usagef("--buffers %d is not between 1 and %d", g.Buffers, lower.MostBuffers)
+	case g.Cores < 0 || g.Cores > lower.MostCores:
+		return usagef("--cores %d is not between 1 and %d", g.Cores, lower.MostCores)
 	case g.DefaultTrip < 0:
 		return usagef("--default-trip-count %d is not at least 0", g.DefaultTrip)
 	case g.MaxInstructions < 1:

@@ -121,6 +121,13 @@ and the exit status is 1.`,
 						return nil, err
 					}
 				}
+				if n := in.settings.Graph.Cores; n > 0 {
+					list, err := in.scaleCores(c, input, []int64{n}, p)
+					if err != nil {
+						return nil, err
+					}
+					rep.Cores = &list[0]
+				}
 				if timings {
 					rep.Timings = res.SystemTimes()
 				}
@@ -346,6 +353,12 @@ func (r runReport) print(out io.Writer) error {
 			how = "loop bodies count as often as their trip counts say"
 		}
 		fmt.Fprintf(out, "\nloops: %s\n", how)
+	}
+	if r.Cores != nil {
+		fmt.Fprintln(out)
+		if err := printCores(out, []systems.CoresPoint{*r.Cores}); err != nil {
+			return err
+		}
 	}
 	if err := r.printReplay(out, tw); err != nil {
 		return err

@@ -35,6 +35,8 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
   perfsim whatif module.bir.json drop=anti
   perfsim whatif module.bir.json drop=anti:buffer=k_tile buffers=2,3,4
   perfsim whatif module.bir.json latency.DVE=-20% pe.clock=0.8x..1.6x
+  perfsim whatif module.hlo cores=1,2,4,8
+  perfsim whatif --cut w1.1 --cut w2.0 module.hlo cores=4
   perfsim whatif --elasticity profile.json.gz`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,6 +68,14 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 				if x.Name == "buffers" || x.Name == "drop" {
 					in.settings.Graph.Operands = true // they name the buffers
 				}
+			}
+			if slices.ContainsFunc(assigned, func(a whatif.Assignment) bool { return a.Name == "cores" }) {
+				if plot != "" || asCSV || elasticity {
+					return usagef("cores makes a table, or with --json an object: it has no --csv, --elasticity and -o")
+				}
+				p := newProgress(c.ErrOrStderr(), in.quiet)
+				defer p.close()
+				return whatifCores(c, &in, args[0], assigned, p, asJSON)
 			}
 			points, err := whatif.Points(assigned)
 			if err != nil {
