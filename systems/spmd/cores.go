@@ -11,10 +11,10 @@ import (
 	"perfsim/components"
 )
 
-// Devices returns how many devices the program of a module is for, at least 1,
+// devicesOf returns how many devices the program of a module is for, at least 1,
 // and whether its shapes are those of one device already. A module that states
 // shardings only is for their devices and not cut yet.
-func Devices(g *components.Graph) (n int64, cut bool) {
+func devicesOf(g *components.Graph) (n int64, cut bool) {
 	if pending(g) {
 		p, err := newPlan(g)
 		if err == nil && p.ax.devices > 1 {
@@ -50,7 +50,7 @@ func refuse(format string, args ...any) error { return &CoresError{fmt.Sprintf(f
 // them on one core. Another module is cut along the given dimensions, NAME.I of
 // parameters of the entry, or, where none is given, along its batch.
 func Cores(g *components.Graph, n int64, cuts []string) (*components.Graph, *components.Note, error) {
-	devices, done := Devices(g)
+	devices, done := devicesOf(g)
 	switch {
 	case devices > 1 && len(cuts) > 0:
 		return nil, nil, refuse("--cut: the module is for %d devices and says itself how they share it", devices)
