@@ -90,6 +90,18 @@ func LoadMachine(name string) (*machine.Machine, error) {
 	return machine.Load(name)
 }
 
+// usualModel returns the model of a module for which none was chosen: replay
+// for a trace, calibrated for a measured profile, reference for the rest.
+func usualModel(m *components.Module) components.Model {
+	switch {
+	case m.Format == "neuronprofile":
+		return components.Calibrated
+	case cost.ReplaysByDefault(m):
+		return components.Replay
+	}
+	return components.Reference
+}
+
 // configOf returns the configuration for module m on machine mach.
 func (s *Settings) configOf(m *components.Module, mach *machine.Machine, jobs int) (components.Config, error) {
 	c := components.Config{Model: s.Model, Jobs: max(jobs, 1), Loops: s.Loops}
@@ -100,12 +112,9 @@ func (s *Settings) configOf(m *components.Module, mach *machine.Machine, jobs in
 		}
 	}
 	if c.Model == components.NoModel {
-		c.Model = components.Reference
-		if cost.ReplaysByDefault(m) {
-			c.Model = components.Replay
-		}
-		if m.Format == "neuronprofile" && len(mach.Calibrated.Ops) > 0 {
-			c.Model = components.Calibrated
+		c.Model = usualModel(m)
+		if c.Model == components.Calibrated && len(mach.Calibrated.Ops) == 0 {
+			c.Model = components.Reference
 		}
 	}
 	if c.Loops == components.LoopsUnset {

@@ -14,7 +14,6 @@ import (
 	"perfsim/io/format"
 	"perfsim/io/neuron/metricstore"
 	"perfsim/systems/change"
-	"perfsim/systems/cost"
 	"perfsim/systems/emit"
 	"perfsim/systems/sched"
 )
@@ -152,9 +151,9 @@ func (l *Loaded) Keep(ctx context.Context, jobs int) error {
 	switch {
 	case s.Model != components.NoModel:
 		m.SetAttribute(modelAttribute, s.Model.String())
-	case cost.ReplaysByDefault(m) && m.Attribute(modelAttribute) == "":
-		// Another format does not say that the module came from a trace.
-		m.SetAttribute(modelAttribute, components.Replay.String())
+	case usualModel(m) != components.Reference && m.Attribute(modelAttribute) == "":
+		// Another format does not say that the module came from a trace or profile.
+		m.SetAttribute(modelAttribute, usualModel(m).String())
 	}
 	if s.Machine != "" {
 		mach, err := LoadMachine(s.Machine)

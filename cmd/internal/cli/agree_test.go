@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/csv"
@@ -244,16 +245,45 @@ func toCBOR(t testing.TB, from, to string) {
 		t.Fatal(err)
 	}
 	var doc any
-	decode(t, string(text), &doc)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // integers of 64 bits do not fit a float
+	if err := d.Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
 	mode, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := mode.Marshal(doc)
+	b, err := mode.Marshal(numbers(doc))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// numbers replaces the numbers of a decoded document by integers, where they
+// are, and floats.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return n
+		}
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = numbers(v[k])
+		}
+	}
+	return v
 }
