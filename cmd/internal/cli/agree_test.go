@@ -177,6 +177,10 @@ func readCSV(t testing.TB, path string) (rows []map[string]string) {
 
 // pageOf is what tests read of the data of a page.
 type pageOf struct {
+	Memory []struct {
+		Name string
+		Peak uint64
+	}
 	Program struct {
 		Facts  []struct{ Name, Value string }
 		Blocks []struct {

@@ -29,6 +29,10 @@ func TestPageLabels(t *testing.T) {
 			Latency uint64 `json:"latency_ns"`
 			Machine string `json:"machine"`
 			Model   string `json:"model"`
+			Memory  []struct {
+				Space string `json:"space"`
+				Peak  uint64 `json:"peak_bytes"`
+			} `json:"memory"`
 			Engines []struct {
 				Name string `json:"name"`
 				Busy uint64 `json:"busy_ns"`
@@ -48,6 +52,14 @@ func TestPageLabels(t *testing.T) {
 		}
 		if got := facts["machine"]; got != run.Machine+", "+run.Model+" model" {
 			t.Errorf("%s: the page says machine %s, run %s and %s", in, got, run.Machine, run.Model)
+		}
+		if len(page.Memory) != len(run.Memory) {
+			t.Errorf("%s: the page has the memories %+v, run %+v", in, page.Memory, run.Memory)
+		}
+		for n, m := range run.Memory {
+			if n < len(page.Memory) && page.Memory[n].Peak != m.Peak {
+				t.Errorf("%s: %s holds %d bytes on the page, %d in run", in, m.Space, page.Memory[n].Peak, m.Peak)
+			}
 		}
 		var total uint64
 		for _, b := range page.Program.Blocks {

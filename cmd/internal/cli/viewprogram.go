@@ -131,6 +131,24 @@ func (p *viewProgram) program() *web.Program {
 	if rep.Recorded != nil {
 		fact("simulated, as recorded", nanos(*rep.Recorded))
 	}
+	if f := rep.Work; f != nil && f.Predicted != nil {
+		if u := f.Predicted.MFU; u != nil {
+			fact("MFU", fmt.Sprintf("%.1f %%", 100**u))
+		}
+		if u := f.Predicted.MBU; u != nil {
+			fact("MBU", fmt.Sprintf("%.1f %%", 100**u))
+		}
+	}
+	if m.Operands.Len() == 0 { // else to follow the memories would delay the page
+		if heads, err := p.res.MemoryPeaks(p.ctx); err == nil {
+			for _, h := range heads {
+				if h.Absent == "" && !h.Fits {
+					fact(h.Name, fmt.Sprintf("at most %s of %s: does not fit", humanize.IBytes(h.Peak), humanize.IBytes(h.Size)))
+				}
+			}
+		}
+	}
+	out.Memory = p.memory
 	for _, b := range p.blocks {
 		out.Blocks = append(out.Blocks, web.Block{Name: p.blockName(b), Runs: p.runs(b), NS: p.w.BlockLatency(p.w.Blocks[b], components.RunA),
 			Total: min(p.total(b), math.MaxInt64), Events: int(m.Blocks.End.At(b) - m.Blocks.First.At(b))})
@@ -149,4 +167,47 @@ func (p *viewProgram) viewer(n int) *viewer {
 // static gathers what the page as one file needs of the events of a block.
 func (p *viewProgram) static(block int, ids []uint32) (web.Static, error) {
 	return p.viewer(block).static(ids), nil
+}
+
+// mostTensors bounds the tensors listed of one memory.
+const mostTensors = 100
+
+// memory returns the peaks of the memories: with their tensors where the module
+// has access patterns and is short enough to follow, as run prints them
+// otherwise.
+func (p *viewProgram) memory() ([]web.Memory, error) {
+	heads, err := p.res.MemoryPeaks(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []web.Memory
+	known := false
+	for _, h := range heads {
+		known = known || h.Absent == "" && !h.AtMost
+		out = append(out, web.Memory{Name: h.Name, Size: h.Size, Peak: h.Peak, AtMost: h.AtMost, Absent: h.Absent, Tensors: []web.Tensor{}})
+	}
+	if !known {
+		return out, nil
+	}
+	r, err := p.res.Memory(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = out[:0]
+	for _, s := range r.Spaces {
+		name := s.Name
+		if s.Core > 0 {
+			name = fmt.Sprintf("nc%d.%s", s.Core, s.Name)
+		}
+		m := web.Memory{Name: name, Unit: s.Unit, Size: s.Size, Peak: s.Peak, At: s.At, Absent: s.Absent, Tensors: []web.Tensor{}}
+		for n, t := range s.Tensors {
+			if n == mostTensors {
+				m.Left = len(s.Tensors) - n
+				break
+			}
+			m.Tensors = append(m.Tensors, web.Tensor{Name: t.Name, Bytes: t.Bytes, From: t.From, To: t.To, Kind: t.Kind, Operator: cmp.Or(t.Operator, t.Source)})
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }

@@ -9,6 +9,8 @@ type Program struct {
 	Facts  []Fact  // of the whole program, as `run` prints them
 	Blocks []Block // most time first
 	First  int     // the block that is shown at first
+	// Memory is what the memories hold at most. Computed when asked for; optional.
+	Memory func() ([]Memory, error)
 	// Open makes the timelines of a block. It is called once a block.
 	Open func(block int) (*Dataset, error)
 }
@@ -20,6 +22,29 @@ type Block struct {
 	NS     uint64 `json:"ns"`    // of one run
 	Total  uint64 `json:"total"` // ns of all runs
 	Events int    `json:"events"`
+}
+
+// Memory is the peak of one memory.
+type Memory struct {
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit"`
+	Size    uint64   `json:"size"`    // what the machine has, 0 where that is not known
+	Peak    uint64   `json:"peak"`    // most in use
+	AtMost  bool     `json:"at_most"` // the peak is an upper bound
+	At      uint64   `json:"at"`      // ns, blocks one after the other
+	Absent  string   `json:"absent,omitempty"`
+	Tensors []Tensor `json:"tensors"` // at the peak, largest first
+	Left    int      `json:"left"`    // tensors that are not listed
+}
+
+// Tensor is a tensor in a memory.
+type Tensor struct {
+	Name     string `json:"name"`
+	Bytes    uint64 `json:"bytes"`
+	From     uint64 `json:"from"` // ns
+	To       uint64 `json:"to"`
+	Kind     string `json:"kind"`
+	Operator string `json:"operator"`
 }
 
 // Dataset is one block.

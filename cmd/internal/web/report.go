@@ -104,6 +104,14 @@ func Report(w io.Writer, p *Program, o ReportOptions) error {
 	out := &dataWriter{w: bufio.NewWriterSize(z, 1<<16)}
 	out.text(`{"program":`)
 	out.value(m)
+	var memory []Memory
+	if p.Memory != nil {
+		if memory, err = p.Memory(); err != nil {
+			return err
+		}
+	}
+	out.text(`,"memory":`)
+	out.value(orEmpty(memory))
 	out.text(`,"pages":[`)
 	for n, x := range held {
 		if n > 0 {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -56,6 +57,20 @@ func handler(p *Program) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(static))
 	mux.HandleFunc("GET /api/program", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, metaProgram{Title: p.Title, Facts: p.Facts, Blocks: p.Blocks, First: p.First})
+	})
+	memory := sync.OnceValues(func() ([]Memory, error) {
+		if p.Memory == nil {
+			return nil, nil
+		}
+		return p.Memory()
+	})
+	mux.HandleFunc("GET /api/memory", func(w http.ResponseWriter, _ *http.Request) {
+		list, err := memory()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		reply(w, orEmpty(list))
 	})
 	// Everything else is about the block that the request names.
 	block := func(path string, serve func(x *page, w http.ResponseWriter, r *http.Request)) {

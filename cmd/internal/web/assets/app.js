@@ -20,6 +20,7 @@ class Remote {
   async program() { return (await this.get('api/program')).json(); }
   async open(b) { this.b = b; return (await this.get('api/meta?b=' + b)).json(); }
   async section(s) { return (await this.get(`api/section?b=${this.b}&s=${s}`)).json(); }
+  async memory() { return (await this.get('api/memory')).json(); }
   async why() { return (await this.get('api/why?b=' + this.b)).json(); }
   async groups() { return (await this.get('api/groups?b=' + this.b)).json(); }
   async counters() { return (await this.get('api/counters?b=' + this.b)).json(); }
@@ -107,6 +108,7 @@ class Local {
   at(id) { const d = this.data.ids, k = first(d.length, i => d[i] >= id); return d[k] === id ? k : -1; }
   name(id) { const k = this.at(id); return k < 0 ? '' : this.data.names[this.data.name[k]] || 'I-' + id; }
   async section(s) { return this.data.meta.sections[s]; }
+  async memory() { return this.all.memory; }
   async why() { return this.data.occurring; }
   async groups() { return this.data.groups; }
   async counters() { return this.data.counters; }
@@ -863,6 +865,7 @@ function tabs() {
   const box = $('tabs');
   box.textContent = '';
   const list = [['opcodes', 'opcodes'], ['operators', 'operators']];
+  list.push(['memory', 'memory']);
   if (prog.blocks.length > 1) list.push(['blocks', prog.blocks.length + ' blocks']);
   if (sel) list.push(['event', sel.name]);
   if (area) list.push(['area', 'area']);
@@ -881,7 +884,7 @@ function open(id) {
   tabs();
   const box = $('detail');
   box.textContent = '';
-  ({opcodes: key, operators: operators, blocks: blocks, event: () => detail(sel), area: areaTable})[id](box);
+  ({opcodes: key, operators: operators, blocks: blocks, memory: memory, event: () => detail(sel), area: areaTable})[id](box);
 }
 
 const swatch = kind => {
@@ -1031,6 +1034,47 @@ async function operators(box) {
     if (!at) break;
     at.querySelector('.name').click();
     only = children.get(only[0]);
+  }
+}
+
+// bytes writes a size with three digits.
+function bytes(v) {
+  let k = 0;
+  for (; v >= 1023.5 && k < 5; k++) v /= 1024;
+  return (k ? v.toPrecision(v < 9.995 ? 3 : v < 99.95 ? 3 : 4) : v) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][k];
+}
+
+// memory lists what the memories hold at most, and the tensors that make it.
+let memories = null;
+async function memory(box) {
+  if (!memories) {
+    box.append(text('p', 'following the memories …', 'hint'));
+    let list;
+    try { list = await src.memory(); } catch (e) { $('status').textContent = e.message; return; }
+    memories = list;
+    if (tab !== 'memory') return;
+    box.textContent = '';
+  }
+  if (!memories.length) box.append(text('p', 'Nothing is known of the memories.', 'hint'));
+  for (const m of memories) {
+    const part = document.createElement('div'), t = document.createElement('table');
+    t.className = 'blocks';
+    const unit = m.unit && m.unit !== 'bytes' ? ' a partition' : '', share = m.size ? ' of ' + bytes(m.size) + ' (' + (100 * m.peak / m.size).toFixed(1) + ' %)' + (m.peak > m.size ? ': does not fit' : '') : '';
+    const head = m.absent ? m.name + ': not known: ' + m.absent :
+      m.name + ': ' + (m.at_most ? 'at most ' : 'peak ') + bytes(m.peak) + share + unit + (m.tensors.length ? ', at ' + time(m.at) : '');
+    part.append(text('div', head, 'head'));
+    if (m.tensors.length) {
+      const h = t.createTHead().insertRow();
+      for (const c of ['tensor', 'size', 'from', 'to', 'kind', 'operator']) h.append(text('th', c));
+      const body = t.createTBody();
+      for (const x of m.tensors) {
+        const r = body.insertRow();
+        r.append(text('td', x.name), text('td', bytes(x.bytes)), text('td', time(x.from)), text('td', time(x.to)), text('td', x.kind), text('td', x.operator));
+      }
+      if (m.left) body.insertRow().append(text('td', '… and ' + m.left.toLocaleString('en') + ' more'));
+      part.append(t);
+    }
+    box.append(part);
   }
 }
 
@@ -1502,7 +1546,7 @@ async function openBlock(b) {
   $('empty').hidden = meta.sections.some(s => s.rows.length);
   wholeKey = '';
   buttons();
-  open(tab === 'blocks' || tab === 'operators' ? tab : 'opcodes');
+  open(['blocks', 'operators', 'memory'].includes(tab) ? tab : 'opcodes');
   legend();
   T0 = -span * .01;
   T1 = span * 1.01;
