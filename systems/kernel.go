@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/machine"
 	"perfsim/io/format"
 	kernels "perfsim/io/neuron/nki"
 	"perfsim/systems/nki"
@@ -63,7 +64,12 @@ func (l *Loaded) lowerKernel(ctx context.Context, r *Reading, src *format.Source
 	if err != nil {
 		return err
 	}
-	mach, err := LoadMachine(cmp.Or(s.Machine, rec.Machine, defaultMachine))
+	var mach *machine.Machine
+	if s.Machine != "" {
+		mach, err = LoadMachine(s.Machine)
+	} else {
+		mach, err = machine.Embedded(cmp.Or(rec.Machine, defaultMachine))
+	}
 	if err != nil {
 		return err
 	}

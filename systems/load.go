@@ -33,6 +33,8 @@ type Reading struct {
 	NoVerify bool
 	// Executes, where not nil, is called before a kernel source is executed.
 	Executes func(path string)
+	// NoExecute refuses kernel sources, which are executed to be read.
+	NoExecute bool
 	// NoGraphs refuses operator graphs, which have no measured times.
 	NoGraphs bool
 	// SkipOperands leaves the operands of snapshots on disk where the
@@ -66,6 +68,7 @@ type Loaded struct {
 	Lowering *lower.Report
 
 	path     string // what lies beside it counts; "" where there is nothing
+	lowered  bool   // the module was made from a graph or a kernel for a machine
 	settings Settings
 	preAlloc func(context.Context) (*components.Module, error)
 
@@ -75,6 +78,10 @@ type Loaded struct {
 	rebuilt  deps.Report
 	expanded *components.Module
 }
+
+// Lowered reports whether the module was made from a graph or a kernel, for
+// the machine and with the options of the settings.
+func (l *Loaded) Lowered() bool { return l.lowered }
 
 // ChoiceError is the error of an input that has several graphs of which none
 // was chosen, or none of the name asked for.
@@ -128,16 +135,21 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 		if err != nil {
 			return nil, err
 		}
+		l.lowered = true
 		return l, l.lower(ctx, r, graphs, imp.Name)
 	}
 	if imp.Record != nil {
 		if r.NoGraphs {
 			return nil, fmt.Errorf("%s: a kernel (%s) has no measured times", src.Name, imp.Name)
 		}
+		if r.NoExecute && imp.Name == kernels.SourceImporter.Name {
+			return nil, requestf("%s: a kernel source is executed to be read, which is not allowed here", src.Name)
+		}
 		opt.Kernel = s.Kernel
 		opt.Kernel.Execute = source
 		opt.Kernel.Executes = r.Executes
 		opt.Kernel.Function = cmp.Or(function, s.Kernel.Function)
+		l.lowered = true
 		return l, l.lowerKernel(ctx, r, src, imp, opt)
 	}
 	if r.SkipOperands {

@@ -1,8 +1,12 @@
 package systems
 
 import (
+	"context"
+	"fmt"
+
 	"perfsim/components"
 	"perfsim/systems/cost"
+	"perfsim/systems/explain"
 	"perfsim/systems/lower"
 	"perfsim/systems/occupancy"
 	"perfsim/systems/summary"
@@ -114,6 +118,63 @@ func (r *Result) Report() *Report {
 		out.Artifacts = append(out.Artifacts, Artifact{a.Path, a.Kind, a.Size})
 	}
 	return out
+}
+
+// Subject says what was explained.
+type Subject struct {
+	Input        string  `json:"input"`
+	Module       string  `json:"module"`
+	Format       string  `json:"format"`
+	Kind         string  `json:"kind"` // simulated or replayed
+	Machine      *string `json:"machine"`
+	Model        string  `json:"model"`
+	Loops        string  `json:"loops"`
+	Instructions int     `json:"instructions"`
+}
+
+// RunReport is Report with the peaks of the memories, which take longer.
+func (r *Result) RunReport(ctx context.Context) (*Report, error) {
+	rep := r.Report()
+	if rep.Work == nil {
+		return rep, nil
+	}
+	var err error
+	rep.Memory, err = r.MemoryPeaks(ctx)
+	return rep, err
+}
+
+// Explained is what `explain --json` prints.
+type Explained struct {
+	Subject
+	*explain.Report
+	LatencyRange *components.LatencyRange `json:"latency_range,omitempty"`
+	Work         *work.Figures            `json:"work"`
+	Memory       []occupancy.Head         `json:"memory"`
+	Notes        []components.Note        `json:"notes"`
+}
+
+// Subject says what the result is about.
+func (r *Result) Subject() Subject {
+	w := r.World
+	return Subject{Input: r.Input, Module: w.Module.Name, Format: w.Module.Format, Kind: r.Kind(), Machine: r.MachineName(),
+		Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions()}
+}
+
+// Explained makes the report of an explanation, with the memory that
+// MemoryPeaks returns.
+func (r *Result) Explained(x *explain.Report, memory []occupancy.Head) *Explained {
+	return &Explained{Subject: r.Subject(), Report: x, LatencyRange: r.World.Range, Work: r.Work(), Memory: memory, Notes: r.Notes()}
+}
+
+// CheckTimes fails where the module of the given name has no predicted times,
+// with the reason.
+func (r *Result) CheckTimes(name string) error {
+	for _, n := range r.Notes() {
+		if n.Code == components.NoteNoLatency {
+			return fmt.Errorf("%s: %s; run prints it", name, n.Text)
+		}
+	}
+	return nil
 }
 
 // Kind returns "simulated", or "replayed" where the events are those of the

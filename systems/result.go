@@ -168,15 +168,15 @@ func (r *Result) Side(name string) *compare.Side {
 	return s
 }
 
-// MeasuredSide returns the measured times of the module as a side of a
-// comparison.
-func (l *Loaded) MeasuredSide(name string) (*compare.Side, error) {
+// measuredSide returns the measured times of the module as a side of a
+// comparison, against the machine of the settings.
+func (l *Loaded) measuredSide(name string, set *Settings) (*compare.Side, error) {
 	w := &newWorld(l.Module).World
 	var err error
-	if w.Machine, err = l.settings.MachineOf(l.Module); err != nil {
+	if w.Machine, err = set.MachineOf(l.Module); err != nil {
 		return nil, err
 	}
-	if w.Config, err = l.settings.configOf(l.Module, w.Machine, 1); err != nil {
+	if w.Config, err = set.configOf(l.Module, w.Machine, 1); err != nil {
 		return nil, err
 	}
 	s := compare.Measured(l.Module)

@@ -104,6 +104,9 @@ func ownCosts(m *components.Module) *components.Module {
 // all where the settings say so, and transfers get rows of their own. Simulate
 // then writes to columns of its own and leaves the tables as they are.
 func (l *Loaded) Prepare(ctx context.Context, jobs int) error {
+	if l.prepared {
+		return nil
+	}
 	if err := l.rebuild(ctx, jobs); err != nil {
 		return err
 	}
@@ -132,6 +135,15 @@ func (l *Loaded) Prepare(ctx context.Context, jobs int) error {
 	}
 	l.prepared = true
 	return nil
+}
+
+// Bytes returns the memory that a prepared module takes.
+func (l *Loaded) Bytes() int64 {
+	n := l.Module.Bytes()
+	if l.expanded != nil && l.expanded != l.Module {
+		n += l.expanded.Bytes()
+	}
+	return n
 }
 
 // rebuild derives the dependencies that the settings ask for or the input

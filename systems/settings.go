@@ -69,7 +69,7 @@ func (s *Settings) MachineOf(m *components.Module) (*machine.Machine, error) {
 		return LoadMachine(s.Machine)
 	}
 	if m.Arch != "" {
-		mach, err := machine.Load(m.Arch)
+		mach, err := machine.Embedded(m.Arch)
 		if err == nil {
 			return mach, nil
 		}

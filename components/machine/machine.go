@@ -191,6 +191,15 @@ func Load(name string) (*Machine, error) {
 	return Parse(name, text)
 }
 
+// Embedded returns the embedded machine called name, by name or alias. It
+// reads no file: names that come from an input go here.
+func Embedded(name string) (*Machine, error) {
+	if m := builtin(name); m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("machine %q is not one of %s", name, strings.Join(Names(), ", "))
+}
+
 // Text returns the description that Load reads, as it is written.
 func Text(name string) ([]byte, error) {
 	if m := builtin(name); m != nil {

@@ -30,6 +30,7 @@ type Source struct {
 
 	in    *bufio.Reader
 	close []func() error
+	limit int64 // bytes that may be read
 	left  int64
 	ctx   context.Context
 	done  int64
@@ -39,7 +40,7 @@ type Source struct {
 
 // Open opens the file at path, or standard input for "-".
 func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
-	s := &Source{Name: path, Size: -1, left: maxInput, ctx: ctx}
+	s := &Source{Name: path, Size: -1, limit: maxInput, left: maxInput, ctx: ctx}
 	var raw io.Reader
 	if path == "-" {
 		s.Name = "standard input"
@@ -77,8 +78,15 @@ func Open(ctx context.Context, path string, stdin io.Reader) (*Source, error) {
 
 // FromBytes returns a source over b, for tests and for members of archives.
 func FromBytes(name string, b []byte) (*Source, error) {
-	s := &Source{Name: name, Size: int64(len(b)), left: maxInput, ctx: context.Background()}
+	return OpenBytes(context.Background(), name, b, maxInput)
+}
+
+// OpenBytes returns a source over b that gives up to limit bytes unwrapped,
+// until ctx ends.
+func OpenBytes(ctx context.Context, name string, b []byte, limit int64) (*Source, error) {
+	s := &Source{Name: name, Size: int64(len(b)), limit: limit, left: limit, ctx: ctx}
 	if err := s.unwrap(bytes.NewReader(b)); err != nil {
+		s.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
@@ -141,7 +149,7 @@ func (s *Source) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if s.left <= 0 {
-		return 0, fmt.Errorf("%s: unwraps to more than %d bytes", s.Name, int64(maxInput))
+		return 0, fmt.Errorf("%s: unwraps to more than %d bytes", s.Name, s.limit)
 	}
 	if int64(len(p)) > s.left {
 		p = p[:s.left]
@@ -197,7 +205,11 @@ const maxWindow = 128 << 20
 
 func (s *Source) unwrap(raw io.Reader) error {
 	at := &position{r: raw}
-	in := bufio.NewReaderSize(at, bufSize)
+	size := bufSize
+	if s.Size >= 0 { // a small input needs no large buffer
+		size = int(min(max(s.Size, SniffLen), bufSize))
+	}
+	in := bufio.NewReaderSize(at, size)
 	magic, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/cost"
 )
@@ -20,9 +21,16 @@ const (
 	MatchOrder = "order" // the n-th of an opcode on an engine
 )
 
+// sameRows reports whether two modules share their instructions, as copies of
+// one module do.
+func sameRows(a, b *components.Module) bool {
+	x, y := a.Instr.Opcode.Slice(), b.Instr.Opcode.Slice()
+	return a == b || len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
+}
+
 // match finds which rows of a and b are the same work and says how.
 func match(a, b *Side, how string) (x *matching, by string, err error) {
-	if a.Module == b.Module && (how == "" || how == MatchAuto) {
+	if sameRows(a.Module, b.Module) && (how == "" || how == MatchAuto) {
 		var pairs [][2]int
 		for i := range a.Start {
 			if a.has(i) && b.has(i) {

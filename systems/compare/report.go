@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -23,6 +24,27 @@ const (
 	AlignStart  = "start"  // the first event
 	AlignNone   = "none"   // the clocks as they are
 )
+
+// Check tells whether the options are possible, naming the one that is not.
+func (o *Options) Check() error {
+	switch o.Match {
+	case MatchAuto, MatchWork, MatchID, MatchName, MatchOrder:
+	default:
+		return fmt.Errorf("match %q is not auto, work, id, name or order", o.Match)
+	}
+	switch o.Align {
+	case AlignKernel, AlignStart, AlignNone:
+	default:
+		return fmt.Errorf("align %q is not kernel, start or none", o.Align)
+	}
+	if !(o.Threshold >= 0) || math.IsInf(o.Threshold, 0) {
+		return fmt.Errorf("threshold %v is not a time", o.Threshold)
+	}
+	if o.Worst < 1 || o.Worst > 100_000 {
+		return fmt.Errorf("worst %d is not between 1 and 100000", o.Worst)
+	}
+	return nil
+}
 
 // Two is one quantity on both sides, in ns.
 type Two struct {

@@ -213,6 +213,13 @@ func Analyse(ctx context.Context, w *components.World, engine scenario.Engine, o
 	return x, err
 }
 
+// Causes returns the causes of Report alone.
+func (x *Analysis) Causes(ctx context.Context) ([]Cause, error) {
+	r := Report{Causes: []Cause{}}
+	err := x.causes(ctx, &r, attribute.Report(x.World.Module, x.Paths))
+	return r.Causes, err
+}
+
 func (x *Analysis) tell(done int64) {
 	if x.opt.Progress != nil {
 		x.opt.Progress(done, 5)

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/io/tenstorrent/profilelog"
+	"perfsim/systems"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	calibrate "perfsim/systems/fit"
@@ -158,17 +158,8 @@ type calibrateFlags struct {
 // tables tell them apart.
 func nameModules(modules []*components.Module, paths []string) {
 	for i, m := range modules {
-		m.Name = shortName(paths[i])
+		m.Name = systems.ShortName(paths[i])
 	}
-}
-
-// shortName is a file's name without folder and endings.
-func shortName(path string) string {
-	name := filepath.Base(path)
-	for ext := filepath.Ext(name); ext != "" && ext != name; ext = filepath.Ext(name) {
-		name = name[:len(name)-len(ext)]
-	}
-	return name
 }
 
 // calibrationReport is what `calibrate --json` prints for profiles.

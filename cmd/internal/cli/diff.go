@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -16,7 +15,6 @@ import (
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/compare"
-	"perfsim/systems/tracklayout"
 )
 
 // sideFlags say what a side of a comparison is.
@@ -24,12 +22,6 @@ type sideFlags struct {
 	what, machine string
 	model         components.Model
 }
-
-const (
-	sideAuto      = "auto"
-	sideMeasured  = "measured"
-	sidePredicted = "predicted"
-)
 
 func newDiffCommand() *cobra.Command {
 	var in inputFlags
@@ -97,8 +89,8 @@ simulated, as recorded, not measured; an input without a machine is replayed.
 	}
 	in.add(c)
 	fl := c.Flags()
-	fl.StringVar(&a.what, "a", sideAuto, "what A is: measured, predicted, or auto")
-	fl.StringVar(&b.what, "b", sideAuto, "what B is: measured, predicted, or auto")
+	fl.StringVar(&a.what, "a", systems.SideAuto, "what A is: measured, predicted, or auto")
+	fl.StringVar(&b.what, "b", systems.SideAuto, "what B is: measured, predicted, or auto")
 	fl.StringVar(&b.machine, "machine-b", "", "machine for B's prediction; default: that of --machine")
 	fl.Var((*modelValue)(&b.model), "model-b", "model for B's prediction; default: that of --model")
 	fl.StringVar(&opt.Match, "match", compare.MatchAuto, "match instructions by work (what they do, by engine and in order), id, name, order (n-th of an opcode on an engine), or auto: work where that matches half of them")
@@ -112,27 +104,12 @@ simulated, as recorded, not measured; an input without a machine is replayed.
 
 func checkSides(opt *compare.Options, a, b *sideFlags) error {
 	for _, s := range []struct{ flag, v string }{{"a", a.what}, {"b", b.what}} {
-		switch s.v {
-		case sideAuto, sideMeasured, sidePredicted:
-		default:
-			return usagef("--%s %q is not measured, predicted or auto", s.flag, s.v)
+		if err := systems.CheckSide(s.v); err != nil {
+			return usagef("--%s %v", s.flag, err)
 		}
 	}
-	switch opt.Match {
-	case compare.MatchAuto, compare.MatchWork, compare.MatchID, compare.MatchName, compare.MatchOrder:
-	default:
-		return usagef("--match %q is not auto, work, id, name or order", opt.Match)
-	}
-	switch opt.Align {
-	case compare.AlignKernel, compare.AlignStart, compare.AlignNone:
-	default:
-		return usagef("--align %q is not kernel, start or none", opt.Align)
-	}
-	if !(opt.Threshold >= 0) || math.IsInf(opt.Threshold, 0) {
-		return usagef("--threshold %v is not a time", opt.Threshold)
-	}
-	if opt.Worst < 1 || opt.Worst > 100_000 {
-		return usagef("--worst %d is not between 1 and 100000", opt.Worst)
+	if err := opt.Check(); err != nil {
+		return usagef("--%v", err)
 	}
 	return nil
 }
@@ -159,41 +136,15 @@ func readSides(c *cobra.Command, in *inputFlags, args []string, a, b *sideFlags,
 			return nil, nil, err
 		}
 	}
-	measuredA := a.what == sideMeasured || a.what == sideAuto && m.Module.HasMeasurement()
-	measuredB := b.what == sideMeasured || b.what == sideAuto && n.Module.HasMeasurement() && !one
-	if one && a.what == sideAuto && b.what == sideMeasured {
-		measuredA = false
+	side := func(f *inputFlags, l *systems.Loaded, what, path string) *systems.Side {
+		r := systems.Request{Loaded: l, Settings: f.settings}
+		r.Jobs, r.Stage = f.jobs, p.stage
+		return &systems.Side{What: what, Name: path, Request: r}
 	}
-	if len(args) == 1 && !measuredA && !measuredB && b.machine == "" && b.model == components.NoModel {
-		return nil, nil, fmt.Errorf("%s has no measured times to compare the prediction with; name a second input, or another machine or model for B (--machine-b, --model-b)", args[0])
-	}
-	names := [2]string{shortName(args[0]), shortName(args[len(args)-1])}
-	if first, err = makeSide(ctx, in, m, measuredA, names[0], p); err != nil {
-		return nil, nil, err
-	}
-	second, err = makeSide(ctx, &own, n, measuredB, names[1], p)
-	return first, second, err
-}
-
-// makeSide makes one timeline.
-func makeSide(ctx context.Context, in *inputFlags, l *systems.Loaded, measured bool, name string, p *progress) (*compare.Side, error) {
-	if measured {
-		if !l.Module.HasMeasurement() {
-			return nil, fmt.Errorf("%s has no measured times", name)
-		}
-		return l.MeasuredSide(name + ", " + tracklayout.MeasuredName(l.Module))
-	}
-	r, err := in.simulate(ctx, l, systems.Request{}, p)
-	if err == nil {
-		err = hasTimes(name, r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if r.World.Replayed() {
-		return r.Side(name + ", " + tracklayout.ReplayedRun), nil
-	}
-	return r.Side(fmt.Sprintf("%s, predicted (%s, %s)", name, r.World.Machine.Name, r.World.Config.Model)), nil
+	first, second, err = systems.Sides(ctx, side(in, m, a.what, args[0]), side(&own, n, b.what, args[len(args)-1]), one,
+		len(args) > 1 || b.machine != "" || b.model != components.NoModel)
+	p.finish()
+	return first, second, in.explainError(err)
 }
 
 // mostOpcodes bounds the rows printed for people; --json has them all.

@@ -11,8 +11,6 @@ import (
 	"perfsim/components"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
-	"perfsim/systems/occupancy"
-	"perfsim/systems/work"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -49,13 +47,14 @@ latency, to the nanosecond.`,
 			ctx := c.Context()
 			res, err := in.predict(ctx, c, input, p)
 			if err == nil {
-				err = hasTimes(input, res)
+				err = res.CheckTimes(input)
 			}
 			if err != nil {
 				return err
 			}
+			res.Input = input
 			w := res.World
-			block, err := findBlock(w.Module, o.block)
+			block, err := explain.FindBlock(w.Module, o.block)
 			if err != nil {
 				return err
 			}
@@ -88,8 +87,6 @@ latency, to the nanosecond.`,
 				p.close()
 				return t.pathJSON()
 			}
-			head := explainHeadJSON{Input: input, Module: w.Module.Name, Format: w.Module.Format, Kind: res.Kind(), Machine: res.MachineName(),
-				Model: w.Config.Model.String(), Loops: w.Config.Loops.String(), Instructions: w.Module.NumInstructions()}
 			r, err := x.Report(ctx)
 			if err != nil {
 				return err
@@ -104,7 +101,7 @@ latency, to the nanosecond.`,
 				}
 				p.close()
 				if o.json {
-					return writeJSON(c.OutOrStdout(), groupsJSON{head, r.SpanNS, o.by, list, rest})
+					return writeJSON(c.OutOrStdout(), groupsJSON{res.Subject(), r.SpanNS, o.by, list, rest})
 				}
 				if !c.Flags().Changed("top") {
 					t.top = mostGroups
@@ -114,7 +111,7 @@ latency, to the nanosecond.`,
 			p.close()
 			r.Window = windowText(win)
 			if o.json {
-				return writeJSON(c.OutOrStdout(), explainJSON{explainHeadJSON: head, Report: r, LatencyRange: w.Range, Work: t.work, Memory: t.memory, Notes: res.Notes()})
+				return writeJSON(c.OutOrStdout(), res.Explained(r, t.memory))
 			}
 			switch {
 			case o.engine != "":
@@ -152,27 +149,6 @@ type explainFlags struct {
 	engine, instruction, between, block string
 	by                                  string
 	path, antideps, json                bool
-}
-
-// explainHeadJSON says what was explained.
-type explainHeadJSON struct {
-	Input        string  `json:"input"`
-	Module       string  `json:"module"`
-	Format       string  `json:"format"`
-	Kind         string  `json:"kind"` // simulated or replayed
-	Machine      *string `json:"machine"`
-	Model        string  `json:"model"`
-	Loops        string  `json:"loops"`
-	Instructions int     `json:"instructions"`
-}
-
-type explainJSON struct {
-	explainHeadJSON
-	*explain.Report
-	LatencyRange *components.LatencyRange `json:"latency_range,omitempty"`
-	Work         *work.Figures            `json:"work"`
-	Memory       []occupancy.Head         `json:"memory"`
-	Notes        []components.Note        `json:"notes"`
 }
 
 // window reads --between and says which argument is the input: the end of the
@@ -239,35 +215,6 @@ func windowText(w *attribute.Window) string {
 		return ""
 	}
 	return moment(w.From) + " to " + moment(w.To)
-}
-
-// findBlock returns the row of a top-level block by BLOCK or FUNCTION/BLOCK,
-// -1 for "".
-func findBlock(m *components.Module, name string) (int, error) {
-	if name == "" {
-		return -1, nil
-	}
-	found := -1
-	var known []string
-	for _, b := range m.TopBlocks() {
-		full := m.FunctionName(int(m.Blocks.Function.At(b))) + "/" + m.BlockName(b)
-		if full == name {
-			return b, nil
-		}
-		if m.BlockName(b) == name {
-			if found >= 0 {
-				return 0, fmt.Errorf("several blocks are called %q; write FUNCTION/BLOCK", name)
-			}
-			found = b
-		}
-		if len(known) < 8 {
-			known = append(known, full)
-		}
-	}
-	if found < 0 {
-		return 0, fmt.Errorf("no top-level block is called %q (%s)", name, strings.Join(known, ", "))
-	}
-	return found, nil
 }
 
 // findLane returns a lane by its name or, of core 0, by an engine's other

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"perfsim/systems"
 	"perfsim/systems/explain"
 )
 
 // groupsJSON is what explain --by --json prints.
 type groupsJSON struct {
-	explainHeadJSON
+	systems.Subject
 	LatencyNS uint64          `json:"latency_ns"`
 	By        string          `json:"by"`
 	Groups    []explain.Group `json:"groups"`

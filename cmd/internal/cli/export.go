@@ -21,6 +21,7 @@ import (
 	"perfsim/io/traces/folded"
 	"perfsim/io/traces/perfetto"
 	"perfsim/io/traces/speedscope"
+	"perfsim/systems/explain"
 	"perfsim/systems/tracklayout"
 )
 
@@ -76,7 +77,7 @@ the tables under the names of the Neuron profiler's files.`,
 			if err != nil {
 				return err
 			}
-			block, err := findBlock(res.World.Module, o.block)
+			block, err := explain.FindBlock(res.World.Module, o.block)
 			if err != nil {
 				return err
 			}

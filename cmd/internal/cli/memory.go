@@ -54,7 +54,9 @@ func addMemoryLimit(root *cobra.Command) func(error) error {
 		l.ctx, l.cancel, l.stop = ctx, cancel, make(chan struct{})
 		c.SetContext(format.WithReserve(ctx, l.reserve))
 		debug.SetMemoryLimit(int64(min(l.bytes/10*9, math.MaxInt64)))
-		go l.watch(ctx, l.stop)
+		if c.Name() != "serve" { // which ends requests, not itself
+			go l.watch(ctx, l.stop)
+		}
 		return nil
 	}
 	return func(err error) error {

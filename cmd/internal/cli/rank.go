@@ -70,7 +70,7 @@ prediction has the note caution. An INPUT that fails is listed last with its err
 					res, err = in.simulate(c.Context(), l, systems.Request{}, p)
 				}
 				if err == nil {
-					err = hasTimes(a, res)
+					err = res.CheckTimes(a)
 				}
 				if c.Context().Err() != nil {
 					return c.Context().Err()
@@ -125,16 +125,6 @@ prediction has the note caution. An INPUT that fails is listed last with its err
 	in.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON list instead of the table")
 	return c
-}
-
-// hasTimes fails for a prediction of an input in which nothing has a duration.
-func hasTimes(input string, res *systems.Result) error {
-	for _, n := range res.Notes() {
-		if n.Code == components.NoteNoLatency {
-			return fmt.Errorf("%s: %s; run prints it", input, n.Text)
-		}
-	}
-	return nil
 }
 
 // rankOf sums a prediction up.

@@ -98,6 +98,7 @@ func commands() []command {
 		{"unpack", newUnpackCommand},
 		{"metrics", newMetricsCommand},
 		{"neff", newNEFFCommand},
+		{"serve", newServeCommand},
 		{"version", newVersionCommand},
 		{"view", newViewCommand},
 		{"profile", newProfileCommand},

@@ -114,12 +114,10 @@ and the exit status is 1.`,
 				if err := rec.finish(c.Context(), &res.World.World, c.ErrOrStderr()); err != nil {
 					return nil, err
 				}
-				rep := res.Report()
-				rep.Input = input
-				if rep.Work != nil {
-					if rep.Memory, err = res.MemoryPeaks(c.Context()); err != nil {
-						return nil, err
-					}
+				res.Input = input
+				rep, err := res.RunReport(c.Context())
+				if err != nil {
+					return nil, err
 				}
 				if n := in.settings.Graph.Cores; n > 0 {
 					list, err := in.scaleCores(c, input, []int64{n}, p)

@@ -86,7 +86,7 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
 			ctx := c.Context()
 			res, err := in.predict(ctx, c, args[0], p)
 			if err == nil {
-				err = hasTimes(args[0], res)
+				err = res.CheckTimes(args[0])
 			}
 			if err != nil {
 				return err
