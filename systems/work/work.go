@@ -222,21 +222,21 @@ func NewRows(w *components.World) *Rows {
 		}
 	}
 	if m.Instr.MACs.Len() == 0 {
-		r.why = whyNoFLOPs(m)
+		r.why = whyNoFLOPs(m, w.Replayed())
 	}
 	return r
 }
 
 // whyNoFLOPs says why a module without the column MACs has no FLOPs; one that
 // has instructions of a core and no products has none, known to be 0.
-func whyNoFLOPs(m *components.Module) string {
+func whyNoFLOPs(m *components.Module, replayed bool) string {
 	products := m.Products()
 	core := false
 	for i, op := range m.Instr.Opcode.Slice() {
 		if products[op] {
 			return "the input has no sizes of its products"
 		}
-		core = core || op < components.NumOpcodes && m.Instr.DType.At(i) != components.NoDType
+		core = core || !replayed && op < components.NumOpcodes && m.Instr.DType.At(i) != components.NoDType
 	}
 	if !core {
 		return "the input is a trace without sizes of operators"

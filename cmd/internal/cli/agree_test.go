@@ -65,6 +65,10 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 		figure("latency_no_antideps_ns", *want.B)
 	}
 	figure("instructions", uint64(want.Instructions))
+	if w := want.Work; w != nil && w.Read != nil {
+		figure("hbm_read_bytes", *w.Read)
+		figure("hbm_write_bytes", *w.Written)
+	}
 	for name, ns := range busy {
 		if ns > 0 { // a lane that is never busy has no metric
 			figure("busy_ns."+name, ns)
@@ -88,6 +92,8 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 			A float64 `json:"a_ns"`
 			B float64 `json:"b_ns"`
 		}
+		AWork *workload `json:"a_work"`
+		BWork *workload `json:"b_work"`
 		Start struct {
 			Max float64 `json:"max_ns"`
 		} `json:"start_errors"`
@@ -98,6 +104,9 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 	decode(t, perfsim(t, "diff", "--json", "--loops", loops, input, input), &d)
 	if d.Matched == 0 || d.OnlyA != 0 || d.OnlyB != 0 || d.Whole.A != d.Whole.B || d.Start.Max != 0 || d.Duration.Max != 0 {
 		t.Errorf("%s, %s: a file is different from itself: %+v", input, loops, d)
+	}
+	if want.Work != nil && (!want.Work.equal(d.AWork) || !want.Work.equal(d.BWork)) {
+		t.Errorf("%s, %s: diff has the work %+v and %+v, run %+v", input, loops, d.AWork, d.BWork, want.Work)
 	}
 	if d.Whole.A != float64(want.A) {
 		t.Errorf("%s, %s: diff has %.0f ns, run %d", input, loops, d.Whole.A, want.A)
@@ -112,6 +121,19 @@ func agreeTables(t *testing.T, input, loops string, want answer) {
 	}
 }
 
+// workload is what a module computes and moves; a figure that is not known is
+// nil.
+type workload struct {
+	FLOPs   *uint64
+	Read    *uint64 `json:"hbm_read_bytes"`
+	Written *uint64 `json:"hbm_written_bytes"`
+}
+
+func (w *workload) equal(v *workload) bool {
+	return w == nil && v == nil || w != nil && v != nil &&
+		equalOrAbsent(w.FLOPs, v.FLOPs) && equalOrAbsent(w.Read, v.Read) && equalOrAbsent(w.Written, v.Written)
+}
+
 // answer is what commands print of one prediction.
 type answer struct {
 	A            uint64  `json:"latency_ns"`
@@ -122,6 +144,7 @@ type answer struct {
 		Instructions int    `json:"instructions"`
 		Busy         uint64 `json:"busy_ns"`
 	} `json:"engines"`
+	Work   *workload
 	Blocks []struct {
 		A uint64 `json:"latency_ns"`
 		B uint64 `json:"latency_no_antideps_ns"`

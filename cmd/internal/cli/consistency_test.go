@@ -109,6 +109,9 @@ func agree(t *testing.T, dir, id, input, loops string) {
 		if got.A != want.A || !equalOrAbsent(got.B, want.B) || got.Instructions != 0 && got.Instructions != want.Instructions {
 			t.Errorf("%s, %s: %s has %d ns, run %d", input, loops, what, got.A, want.A)
 		}
+		if got.Work != nil && !got.Work.equal(want.Work) {
+			t.Errorf("%s, %s: %s has the work %+v, run %+v", input, loops, what, *got.Work, want.Work)
+		}
 		if len(got.Engines) == 0 {
 			return
 		}

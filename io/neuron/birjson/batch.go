@@ -122,14 +122,16 @@ type instr struct {
 	holds   bool
 	trip    uint64
 
-	name, source, hlo, fn, text, queue span
-	hash                               uint64 // of the name
-	target                             span   // of a call
+	name, source, hlo, scope, fn, text, queue span
+	hash                                      uint64 // of the name
+	target                                    span   // of a call
 
 	ref        uint64
 	pc         uint32
 	compilerPC uint32
 	wait       uint32
+	macs       uint32
+	work       uint64
 	measured   bool // has mstart and mdur
 	timed      bool // has mdur
 	mstart     uint64

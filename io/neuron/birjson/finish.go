@@ -100,13 +100,13 @@ func (g *merger) sortQueues() {
 func (g *merger) completeColumns() {
 	t := &g.m.Instr
 	n := int(g.rows)
-	for _, c := range []*ecs.Column[ecs.Symbol]{&t.Name, &t.Source, &t.HLO, &t.Func, &t.Text} {
+	for _, c := range []*ecs.Column[ecs.Symbol]{&t.Name, &t.Source, &t.HLO, &t.Scope, &t.Func, &t.Text} {
 		complete(c, n)
 	}
-	for _, c := range []*ecs.Column[uint32]{&t.OutElems, &t.PC, &t.CompilerPC, &t.DMARow, &t.MeasuredDur, &t.MeasuredWait} {
+	for _, c := range []*ecs.Column[uint32]{&t.OutElems, &t.PC, &t.CompilerPC, &t.DMARow, &t.MACs, &t.MeasuredDur, &t.MeasuredWait} {
 		complete(c, n)
 	}
-	for _, c := range []*ecs.Column[uint64]{&t.Ref, &t.DMABytes, &t.MeasuredStart} {
+	for _, c := range []*ecs.Column[uint64]{&t.Ref, &t.DMABytes, &t.Work, &t.MeasuredStart} {
 		complete(c, n)
 	}
 	complete(&t.Queue, n)

@@ -76,7 +76,8 @@ func (w *worker) debugLeft(left []member) error {
 // flagNames are the names of flags in our own member "perfsim", in bit order.
 var flagNames = [...]string{"trigger", "collective", "barrier", "loop", "local", "swdge", "hwdge", "transpose", "acc_start", "acc_stop",
 	"src_psum", "src_dram", "two_inputs", "src2_psum", "three_inputs", "dst_psum", "dst_dram", "mixed_types", "strided", "unknown_op",
-	"spill", "sequencer", "scan", "scalar_tt", "measured", "estimated", "zero_const", "cross_part"}
+	"spill", "sequencer", "scan", "scalar_tt", "measured", "estimated", "zero_const", "cross_part",
+	"static_dma", "continued", "transfer", "helper"}
 
 func flagOf(name []byte) (components.Flags, bool) {
 	for i, n := range flagNames {
@@ -159,6 +160,8 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 			in.fn = o.keep(text(v))
 		case "lane":
 			in.lane = uint16(uint(v, math.MaxUint16))
+		case "macs":
+			in.macs = uint32(uint(v, math.MaxUint32))
 		case "measured":
 			if l := v.GetArray(); len(l) == 2 {
 				in.measured = true
@@ -178,10 +181,14 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		case "ref":
 			in.ref, err = v.Uint64()
 			in.hasRef = true
+		case "scope":
+			in.scope = o.keep(text(v))
 		case "text":
 			in.text = o.keep(text(v))
 		case "wait":
 			in.wait = uint32(uint(v, math.MaxUint32))
+		case "work":
+			in.work = uint(v, math.MaxInt64)
 		default:
 			w.note("unknown-key", key)
 		}

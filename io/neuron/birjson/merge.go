@@ -404,6 +404,8 @@ func (g *merger) instr(o *parsed, in *instr) error {
 		always(&t.MeasuredDur, in.row, in.mdur)
 	}
 	lazy(&t.MeasuredWait, in.row, in.wait)
+	lazy(&t.MACs, in.row, in.macs)
+	lazy(&t.Work, in.row, in.work)
 	if err := g.texts(o, in); err != nil {
 		return err
 	}
@@ -441,7 +443,7 @@ func (g *merger) texts(o *parsed, in *instr) error {
 	for _, c := range [...]struct {
 		col *ecs.Column[ecs.Symbol]
 		s   span
-	}{{&t.Source, in.source}, {&t.HLO, in.hlo}, {&t.Func, in.fn}, {&t.Text, in.text}} {
+	}{{&t.Source, in.source}, {&t.HLO, in.hlo}, {&t.Scope, in.scope}, {&t.Func, in.fn}, {&t.Text, in.text}} {
 		if c.s.empty() && c.col.Len() == 0 {
 			continue
 		}

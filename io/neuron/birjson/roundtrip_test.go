@@ -251,6 +251,13 @@ func TestRoundTripOfATrace(t *testing.T) {
 	m.Instr.Name.Set(1, m.Instr.Name.At(0)) // gemm, gemm, gemm#1, y
 	m.Instr.MeasuredDur.Resize(4)
 	m.Instr.MeasuredDur.Set(3, 70)
+	m.Instr.MACs.Resize(4)
+	m.Instr.MACs.Set(2, 4096)
+	m.Instr.Work.Resize(4)
+	m.Instr.Work.Set(1, 1<<40)
+	m.Instr.Scope.Resize(4)
+	m.Instr.Scope.Set(0, m.Symbols.InternString("model/layer"))
+	m.Instr.Flags.Set(2, m.Instr.Flags.At(2)|components.FlagHelper|components.FlagContinued)
 	again, text, err := rewrite(m, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -262,6 +269,10 @@ func TestRoundTripOfATrace(t *testing.T) {
 	}
 	if p := again.Edges.Preds.Row(3); len(p) != 1 || p[0]&ecs.TargetMask != 1 {
 		t.Errorf("y depends on %v, want row 1\n%s", p, text)
+	}
+	in := &again.Instr
+	if scope := again.Symbols.String(in.Scope.Get(0)); in.MACs.Get(2) != 4096 || in.Work.Get(1) != 1<<40 || scope != "model/layer" || in.Flags.At(2) != m.Instr.Flags.At(2) {
+		t.Errorf("macs %d, work %d, scope %q, flags %b\n%s", in.MACs.Get(2), in.Work.Get(1), scope, in.Flags.At(2), text)
 	}
 	if d := again.Instr.MeasuredDur; d.Len() != 4 || d.At(3) != 70 || again.HasMeasurement() {
 		t.Errorf("durations %v, measured %t\n%s", d.Slice(), again.HasMeasurement(), text)

@@ -545,6 +545,9 @@ func (e *encoder) overrides(w *objectWriter, row int, seen *geometry, lane uint1
 		e.buf = appendString(e.buf, f)
 	}
 	number("lane", uint64(t.Lane.At(row)), uint64(lane))
+	if e.m.Operands.Len() == 0 { // else they follow from the access patterns
+		number("macs", uint64(t.MACs.Get(row)), 0)
+	}
 	if t.MeasuredStart.Len() > 0 {
 		key("measured")
 		e.str("[")
@@ -560,11 +563,16 @@ func (e *encoder) overrides(w *objectWriter, row int, seen *geometry, lane uint1
 		key("ref")
 		e.uint(t.Ref.At(row))
 	}
+	if scope := e.m.Symbols.Bytes(t.Scope.Get(row)); len(scope) > 0 {
+		key("scope")
+		e.buf = appendString(e.buf, scope)
+	}
 	if !e.isJSON && len(text) > 0 {
 		key("text")
 		e.buf = appendString(e.buf, text)
 	}
 	number("wait", uint64(t.MeasuredWait.Get(row)), 0)
+	number("work", t.Work.Get(row), 0)
 	if n > 0 {
 		e.str("}")
 	}
