@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"perfsim/io/formats"
@@ -20,6 +21,15 @@ type caseReport struct {
 	Rate        *float64 `json:"instructions_per_second,omitempty"`
 }
 
+// reportName is the file of a case's report, written after its traces.
+const reportName = "report.json"
+
+// hasFiles reports whether a case has its files in the folder dir.
+func hasFiles(dir string, c Case) bool {
+	_, err := os.Stat(filepath.Join(dir, c.ID, reportName))
+	return err == nil
+}
+
 // writeFiles writes report.json and the traces of a case to its folder, which
 // has the case's ID as its name.
 func writeFiles(ctx context.Context, dir string, c Case, r *systems.Result, rep *systems.Report) error {
@@ -27,7 +37,7 @@ func writeFiles(ctx context.Context, dir string, c Case, r *systems.Result, rep 
 	if err := r.WriteTraces(ctx, dir); err != nil {
 		return fmt.Errorf("files of the case: %w", err)
 	}
-	return formats.Save(filepath.Join(dir, "report.json"), nil, func(w io.Writer) error {
+	return formats.Save(filepath.Join(dir, reportName), nil, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)

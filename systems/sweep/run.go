@@ -31,13 +31,28 @@ type Counts struct {
 	Failed    int `json:"failed"`
 }
 
-// Tasks lists the cases from to to that have no result, each ID once. Where
-// retry is set, an error is no result.
-func (p *Plan) Tasks(r *Record, from, to int, retry bool) []workq.Task {
+// Range says which cases of a plan to work on.
+type Range struct {
+	From, To int
+	// Retry has those predicted again whose result is an error.
+	Retry bool
+	// Files, where not "", is the folder in which cases have files: a case
+	// without them counts as one without a result.
+	Files string
+}
+
+// tasks lists the cases of a range that have no result, each ID once.
+func (p *Plan) tasks(r *Record, w Range) []workq.Task {
 	var out []workq.Task
-	for n := from; n < to; n++ {
+	for n := w.From; n < w.To; n++ {
 		c := p.Case(n)
-		if _, ok := r.have[c.ID]; ok && !(retry && r.fail[c.ID]) {
+		_, done := r.have[c.ID]
+		if r.fail[c.ID] {
+			done = !w.Retry
+		} else if done && w.Files != "" {
+			done = hasFiles(w.Files, c)
+		}
+		if done {
 			continue
 		}
 		out = append(out, workq.Task{ID: c.ID, Group: p.group(&c), Body: strconv.AppendInt(nil, int64(n), 10)})
@@ -45,10 +60,11 @@ func (p *Plan) Tasks(r *Record, from, to int, retry bool) []workq.Task {
 	return workq.Once(out)
 }
 
-// Run has a queue work on the cases from to to that have no result, and puts
+// Run has a queue work on the cases of a range that have no result, and puts
 // the results into the record. told, where not nil, is called as they come.
-func (p *Plan) Run(ctx context.Context, q workq.Queue, r *Record, from, to int, retry bool, told func(Progress)) (Counts, error) {
-	tasks := p.Tasks(r, from, to, retry)
+func (p *Plan) Run(ctx context.Context, q workq.Queue, r *Record, w Range, told func(Progress)) (Counts, error) {
+	from, to := w.From, w.To
+	tasks := p.tasks(r, w)
 	counts := Counts{Cases: to - from, Before: to - from - len(tasks)}
 	ids := map[string]bool{}
 	for _, t := range tasks {

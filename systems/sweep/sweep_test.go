@@ -59,7 +59,7 @@ func finish(t *testing.T, p *Plan, dir string, jobs int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Run(ctx, &local.Queue{Jobs: jobs, Do: e.Do}, r, 0, p.Len(), false, nil); err != nil {
+	if _, err := p.Run(ctx, &local.Queue{Jobs: jobs, Do: e.Do}, r, Range{To: p.Len()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "t.csv")
@@ -104,7 +104,7 @@ func TestStopAndGoOn(t *testing.T) {
 				cancel()
 			}
 			return e.Do(ctx, t)
-		}}, r, 0, p.Len(), false, nil)
+		}}, r, Range{To: p.Len()}, nil)
 		cancel()
 		if counts.Before != before || int(counts.Predicted) != len(r.have)-before {
 			t.Errorf("round %d: %+v with %d results before and %d after", round, counts, before, len(r.have))
@@ -144,7 +144,7 @@ func TestWhatQueuesBring(t *testing.T) {
 			}
 		}
 		return nil
-	}), r, 0, p.Len(), false, nil)
+	}), r, Range{To: p.Len()}, nil)
 	if err != nil || counts != (Counts{Cases: 2, Predicted: 2, Failed: 1}) {
 		t.Errorf("%+v, %v", counts, err)
 	}
@@ -153,10 +153,10 @@ func TestWhatQueuesBring(t *testing.T) {
 	if bad != nil || len(rows) != 2 || *rows[0].Latency != 5 || rows[1].Error == nil || *rows[1].Error != workq.GaveUp() || *rows[1].WhatIf != "pe.clock=2x" {
 		t.Errorf("rows %+v, %v", rows, bad)
 	}
-	if again := p.Tasks(r, 0, p.Len(), false); len(again) != 0 {
+	if again := p.tasks(r, Range{To: p.Len()}); len(again) != 0 {
 		t.Errorf("%d tasks are left", len(again))
 	}
-	if again := p.Tasks(r, 0, p.Len(), true); len(again) != 1 || again[0].ID != rows[1].ID {
+	if again := p.tasks(r, Range{To: p.Len(), Retry: true}); len(again) != 1 || again[0].ID != rows[1].ID {
 		t.Errorf("tasks to try again: %+v", again)
 	}
 }

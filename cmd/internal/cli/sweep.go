@@ -206,7 +206,7 @@ func (f *sweepFlags) predict(c *cobra.Command, plan *sweep.Plan, spec *sweep.Spe
 	// Predictions leave much garbage beside little that lives.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	p := newSweepProgress(c.ErrOrStderr(), f.quiet)
-	counts, err := plan.Run(c.Context(), q, r, from, to, f.retry, p.told)
+	counts, err := plan.Run(c.Context(), q, r, sweep.Range{From: from, To: to, Retry: f.retry, Files: spec.Files}, p.told)
 	p.close()
 	if err != nil {
 		if c.Context().Err() != nil && !f.quiet {

@@ -145,7 +145,11 @@ func runWorker(ctx context.Context, f *workerFlags, url string, stderr io.Writer
 	}
 	defer os.RemoveAll(dir)
 	if !f.quiet {
-		fmt.Fprintf(stderr, "working for %s, version %s\n", nc.ConnectedUrlRedacted(), engineVersion())
+		if at := nc.ConnectedUrlRedacted(); at != "" {
+			fmt.Fprintf(stderr, "working for %s, version %s\n", at, engineVersion())
+		} else {
+			fmt.Fprintln(stderr, "no server answers yet; waiting for it")
+		}
 	}
 	w := natsq.Worker{Engine: engineVersion(), Lease: f.lease, Jobs: f.jobs, Idle: f.idle,
 		Open: func(ctx context.Context, name string, files *natsq.Files) (workq.Do, error) {

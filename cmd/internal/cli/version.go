@@ -37,10 +37,13 @@ func newVersionCommand() *cobra.Command {
 
 // revision returns the revision of the source that was built, "" where the
 // build does not tell.
-func revision() string {
+func revision() string { return setting("vcs.revision") }
+
+// setting returns what the build says under a key, "" where it does not.
+func setting(key string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
+			if s.Key == key {
 				return s.Value
 			}
 		}
@@ -49,10 +52,14 @@ func revision() string {
 }
 
 // engineVersion names what predicts: results of one version are not those of
-// another.
+// another. A source that was changed after its revision is named as such.
 func engineVersion() string {
+	v := version
 	if r := revision(); r != "" {
-		return version + "-" + r[:min(len(r), 12)]
+		v += "-" + r[:min(len(r), 12)]
 	}
-	return version
+	if setting("vcs.modified") == "true" {
+		v += "-modified"
+	}
+	return v
 }

@@ -113,15 +113,20 @@ func last(subject string) string { return subject[strings.LastIndexByte(subject,
 // deadHeader marks a result that says why there is none.
 const deadHeader = "Perfsim-Dead"
 
-// isThere reports whether a message was refused because its subject has one,
-// isFull whether the stream is full.
+// isThere reports whether a message was refused because its subject has one.
 func isThere(err error) bool {
-	return apiSays(err, "maximum messages per subject exceeded")
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && strings.Contains(api.Description, "maximum messages per subject exceeded")
 }
 
-func isFull(err error) bool { return apiSays(err, "maximum messages exceeded") }
-
-func apiSays(err error, text string) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && strings.Contains(api.Description, text)
+// refused returns why a connection is closed for good, as it is where the
+// server does not take the token or the certificate; nil while it is not.
+func refused(nc *nats.Conn) error {
+	if !nc.IsClosed() {
+		return nil
+	}
+	if err := nc.LastError(); err != nil {
+		return fmt.Errorf("NATS: %w", err)
+	}
+	return fmt.Errorf("NATS: %w", nats.ErrConnectionClosed)
 }

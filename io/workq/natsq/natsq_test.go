@@ -192,11 +192,15 @@ func TestServerStartsAnew(t *testing.T) {
 	}
 }
 
-// Workers of another version get no tasks.
+// Workers of another version get no tasks, and versions with dots are parts of
+// subjects.
 func TestOtherVersion(t *testing.T) {
 	t.Parallel()
 	if a, b := taskSubject("0.1.0", "s", "id"), taskSubject("0.2.0", "s", "id"); a == b || strings.Count(a, ".") != 4 {
 		t.Errorf("subjects %s and %s", a, b)
+	}
+	if a, b := workersOf("0.1.0", lease), workersOf("0.2.0", lease); a.Durable == b.Durable || a.FilterSubject == b.FilterSubject {
+		t.Errorf("two versions share %s, %s", a.Durable, a.FilterSubject)
 	}
 }
 
@@ -236,6 +240,17 @@ func TestToken(t *testing.T) {
 		}
 		if (err == nil) != good {
 			t.Errorf("token %q: %v", token, err)
+		}
+		if good {
+			continue
+		}
+		// A worker that is not let in ends and says why.
+		if nc, err = Connect(server.URL(), nil, Access{Token: token}); err == nil {
+			err = (&Worker{Engine: "e", Lease: lease}).Run(ctx, nc)
+			nc.Close()
+		}
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), "authorization") {
+			t.Errorf("a worker with the token %q: %v", token, err)
 		}
 	}
 }

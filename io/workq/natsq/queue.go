@@ -31,9 +31,13 @@ type Options struct {
 
 // Queue publishes tasks and takes results.
 type Queue struct {
+	nc  *nats.Conn
 	js  jetstream.JetStream
 	opt Options
 }
+
+// forgotten is after how long what no publisher asks for any more is dropped.
+const forgotten = 7 * 24 * time.Hour
 
 // defaultRoom is how many tasks are queued at most.
 const defaultRoom = 100_000
@@ -47,16 +51,22 @@ func Open(ctx context.Context, nc *nats.Conn, opt Options) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{js, opt}
+	q := &Queue{nc, js, opt}
 	for _, s := range []jetstream.StreamConfig{
 		{Name: taskStream, Description: "cases to predict", Subjects: []string{"perfsim.task.*.*.*"}},
 		{Name: resultStream, Description: "results that nobody has taken yet", Subjects: []string{"perfsim.result.*.*"}},
 	} {
 		s.Retention, s.Storage, s.Discard = jetstream.WorkQueuePolicy, jetstream.FileStorage, jetstream.DiscardNew
 		s.MaxMsgsPerSubject, s.DiscardNewPerSubject, s.MaxMsgs = 1, true, int64(opt.Room)
-		s.Replicas = max(opt.Replicas, 1)
+		s.Replicas, s.MaxAge = max(opt.Replicas, 1), forgotten
 		s.Duplicates = time.Second // no message has an id: subjects tell duplicates
-		if err := retry(ctx, func(ctx context.Context) error { _, err := js.CreateOrUpdateStream(ctx, s); return err }); err != nil {
+		if err := retry(ctx, func(ctx context.Context) error {
+			if err := refused(nc); err != nil {
+				return permanent{err}
+			}
+			_, err := js.CreateOrUpdateStream(ctx, s)
+			return err
+		}); err != nil {
 			return nil, fmt.Errorf("stream %s: %w", s.Name, err)
 		}
 	}
@@ -91,8 +101,11 @@ func retry(ctx context.Context, call func(context.Context) error) error {
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		var api *jetstream.APIError
-		if errors.As(err, &api) && api.Code == 400 || errors.Is(err, nats.ErrAuthorization) || time.Now().After(until) {
+		api, _ := errors.AsType[*jetstream.APIError](err)
+		if p, ok := errors.AsType[permanent](err); ok {
+			return p.error
+		}
+		if api != nil && api.Code == 400 || time.Now().After(until) {
 			return err
 		}
 		wait(ctx, pause)
@@ -127,7 +140,7 @@ func (q *Queue) Run(parent context.Context, tasks []workq.Task, take func([]work
 	var results jetstream.Consumer
 	if err := retry(ctx, func(ctx context.Context) (err error) {
 		results, err = q.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{Durable: "sweep-" + q.opt.Sweep, FilterSubject: filter,
-			AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opt.Lease, MaxAckPending: 20_000, InactiveThreshold: 7 * 24 * time.Hour})
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opt.Lease, MaxAckPending: 20_000, InactiveThreshold: forgotten})
 		return err
 	}); err != nil {
 		return fmt.Errorf("consumer of results: %w", err)
@@ -157,6 +170,9 @@ func (q *Queue) Run(parent context.Context, tasks []workq.Task, take func([]work
 			return parent.Err()
 		}
 		if err != nil {
+			if err := refused(q.nc); err != nil {
+				return err
+			}
 			wait(ctx, pause) // the server is away
 			continue
 		}

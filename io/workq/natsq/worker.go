@@ -59,14 +59,14 @@ func (w *Worker) Run(parent context.Context, nc *nats.Conn) error {
 				if err := w.fetch(ctx, js, files); err != nil {
 					wait(ctx, pause) // the server is away, or has no stream yet
 				}
-				if w.idle() {
+				if w.idle() || refused(nc) != nil {
 					cancel()
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return parent.Err()
+	return errors.Join(parent.Err(), refused(nc))
 }
 
 // idle reports whether there was no task for long enough to end.
@@ -169,7 +169,7 @@ func attempt(ctx context.Context, do workq.Do, t workq.Task) (body []byte, err e
 }
 
 // mostOpen is how many publishers a worker serves without opening one anew.
-const mostOpen = 8
+const mostOpen = 2
 
 // do returns what does the tasks of a publisher.
 func (w *Worker) do(ctx context.Context, sweep string, files *Files) (workq.Do, error) {
