@@ -20,6 +20,8 @@ const (
 	NoteTinyRows         = "kernel-tiny-rows"         // limited by transfers of single elements
 	NoteRepeatedLoads    = "kernel-repeated-loads"    // limited by loads of the same bytes
 	NoteTinyInstructions = "kernel-tiny-instructions" // limited by instructions of a few elements
+	NoteClockUndecided   = "kernel-clock-undecided"   // limited by matmuls on so few rows that the PE's clock keeps any rate
+	NoteSpills           = "nki-spill"                // tiles that do not fit on chip
 )
 
 // The codes of notes that costs leave.
@@ -41,7 +43,7 @@ func (n Note) OfCosts() bool { return n.Code == NoteDefaultCost || n.Code == Not
 // rather than with the module.
 func (n Note) OfPrediction() bool {
 	switch n.Code {
-	case NoteScaled, NoteClockPhase, NoteNoRunB, noteFreedWaits, NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions:
+	case NoteScaled, NoteClockPhase, NoteNoRunB, noteFreedWaits, NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions, NoteClockUndecided:
 		return true
 	}
 	return n.OfCosts()
@@ -51,7 +53,7 @@ func (n Note) OfPrediction() bool {
 func (n Note) Headline() bool {
 	switch n.Code {
 	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteNoLatency, NoteRoofline, NoteScaled, NoteInferred, NoteLostIDs, noteFreedWaits,
-		NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions:
+		NoteTinyRows, NoteRepeatedLoads, NoteTinyInstructions, NoteClockUndecided, NoteSpills:
 		return true
 	}
 	return false

@@ -14,6 +14,11 @@ const (
 	repeats      = 4   // times that device memory is read over
 	tinyElements = 16  // elements a partition of an instruction, at most
 	limiting     = 0.5 // share of the latency in which a lane works, at least
+
+	// The PE's clock goes to full rate where three eighths of the array work
+	// (governor.threshold), and runs at half of it else: matmuls on a share of
+	// the rows between these keep it at the rate that it has.
+	undecidedFrom, undecidedTo = 0.375, 0.75
 )
 
 // Caution notes that a predicted kernel is of a kind whose predictions were
@@ -28,11 +33,21 @@ func Caution(m *components.Module, busy []uint64, latency uint64) {
 		n, elems uint64
 	}
 	lanes := make([]work, m.Lanes.Len())
+	var columns, undecided uint64
+	pe := false
 	for i, op := range in.Opcode.Slice() {
 		l := int(in.Lane.At(i))
 		if !op.IsDMA() {
 			w := &lanes[l]
 			w.n, w.elems = w.n+1, w.elems+uint64(in.Elems.At(i))
+			if op.IsMatmul() {
+				pe = pe || limits(l)
+				n := uint64(in.OutElems.Get(i)) * uint64(max(in.DType.At(i).Size(), 1))
+				columns += n
+				if share := float64(in.Parts.At(i)) / 128; share >= undecidedFrom && share < undecidedTo {
+					undecided += n
+				}
+			}
 			continue
 		}
 		dma = dma || limits(l)
@@ -53,6 +68,10 @@ func Caution(m *components.Module, busy []uint64, latency uint64) {
 				distinct += m.Locations.Bytes.At(int(at) - 1)
 			}
 		}
+	}
+	if pe && 2*undecided >= columns {
+		m.Note(components.NoteClockUndecided, fmt.Sprintf("the PE limits, and %.0f %% of its work is on so few rows that its clock stays at full or half rate, whichever it has: not known within a factor of two; "+
+			"one kernel of this kind was measured at 0.9 times the prediction", 100*float64(undecided)/float64(columns)), 1)
 	}
 	if dma && 2*tiny >= pieces {
 		m.Note(components.NoteTinyRows, fmt.Sprintf("%.0f %% of the DMA descriptors move less than %d bytes: kernels of this kind were measured at 0.15 to 2.2 times the prediction",

@@ -39,3 +39,27 @@ func TestCautions(t *testing.T) {
 		}
 	}
 }
+
+// Matmuls on 64 of 128 rows leave the PE's clock at the rate that it has, those
+// on 32 or 128 do not.
+func TestClockUndecided(t *testing.T) {
+	t.Parallel()
+	const operands = `["bfloat16",128,1,[[1,512]],0],["bfloat16",128,1,[[1,128]],0]`
+	for rows, want := range map[string]int{"32": 0, "64": 1, "95": 1, "96": 0, "128": 0} {
+		text := strings.Replace(strings.Replace(product, "%s", "new", 1), "ATTR", "", 1)
+		m := lower(t, strings.Replace(text, operands, strings.ReplaceAll(operands, "16\",128", "16\","+rows), 1))
+		busy := make([]uint64, m.Lanes.Len())
+		busy[components.PE] = 100
+		n := len(m.Notes)
+		Caution(m, busy, 100)
+		got := 0
+		for _, note := range m.Notes[n:] {
+			if note.Code == components.NoteClockUndecided && note.Headline() && note.OfPrediction() {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s rows: %d notes, want %d", rows, got, want)
+		}
+	}
+}

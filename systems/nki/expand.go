@@ -79,6 +79,8 @@ type expander struct {
 	sync   []syncPoint
 	dram   map[int32]uint32
 	single []bool // tensors with one buffer for all iterations
+	hoist  hoist
+	left   int // executions that the hoists saved
 	p      *nkirecord.Program
 }
 
@@ -119,6 +121,10 @@ func (x *expander) program(ctx context.Context, p *nkirecord.Program) error {
 	clear(x.folded)
 	clear(x.ones)
 	clear(x.ident)
+	x.hoist = hoist{}
+	if x.opt.Hoist {
+		x.hoist = invariant(x.rec, p)
+	}
 	ends := matching(p.Steps)
 	return x.run(ctx, ends, 0, len(p.Steps))
 }
@@ -143,6 +149,10 @@ func (x *expander) run(ctx context.Context, ends map[int]int, lo, hi int) error 
 	for i := lo; i < hi; i++ {
 		s := &x.p.Steps[i]
 		if s.Form >= 0 {
+			if x.again(i) {
+				x.left++
+				continue
+			}
 			if err := x.instruction(s); err != nil {
 				return err
 			}
@@ -228,7 +238,7 @@ func (x *expander) operands(f *nkirecord.Form, s *nkirecord.Step, out []ref) ([]
 			at += 2
 			r.tile, err = x.tileOf(tensor, 0)
 		} else {
-			b := x.value(&vals[at+1])
+			b := x.block(tensor, &vals[at+1])
 			r.p, r.f = int32(x.value(&vals[at+2])), x.value(&vals[at+3])
 			at += 4
 			r.tile, err = x.tileOf(tensor, b)

@@ -468,7 +468,10 @@ func (b *builder) notes(u usage) {
 	attr("nki.psum_peak_bytes", u.psumPeak)
 	if u.spilled > 0 {
 		attr("nki.spill_bytes", u.spillBytes)
-		m.Note("nki-spill", fmt.Sprintf("tiles do not fit into %d KiB of SBUF a partition: the compiler spills them, which this prediction has not", b.x.opt.SBUF>>10), u.spilled)
+		m.Note(components.NoteSpills, fmt.Sprintf("tiles do not fit into %d KiB of SBUF a partition: the compiler spills them, which this prediction has not: the latency is not known within a factor of two", b.x.opt.SBUF>>10), u.spilled)
+	}
+	if n := b.x.left; n > 0 {
+		m.Note("nki-hoist", "instructions that do the same in every iteration of a loop run in the first only, as compilers of the old API have it", n)
 	}
 	for _, n := range b.rec.Notes {
 		m.Note("nki-record", n.Text, n.Count)

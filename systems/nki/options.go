@@ -18,6 +18,9 @@ type Options struct {
 	// By default it is the first for kernels in the new API where the machine
 	// generates descriptors in hardware, and the second otherwise.
 	DynamicDMA, StaticDMA bool
+	// Hoist takes out of loops what is the same in all iterations, for kernels in
+	// the old API.
+	Hoist bool
 	// SingleMatmul gives the loaded operand of nl.matmul one buffer: the compiler
 	// versions with which the old API was measured on trn2 do not prefetch it.
 	SingleMatmul bool
@@ -40,6 +43,7 @@ const hardwareDGE = 30
 
 // resolve replaces what depends on API and machine.
 func (o *Options) resolve(newAPI bool, arch int) {
+	o.Hoist = o.Hoist && !newAPI
 	if o.Policy == orderByAPI {
 		o.Policy = sched.TimeAware
 		if newAPI {
@@ -53,5 +57,5 @@ func (o *Options) resolve(newAPI bool, arch int) {
 
 // DefaultOptions are those of a kernel about which nothing else is known.
 func DefaultOptions() Options {
-	return Options{Policy: orderByAPI, SBUF: sbufBytes, MaxInstructions: 1 << 24, SingleMatmul: true, Jobs: 1}
+	return Options{Policy: orderByAPI, SBUF: sbufBytes, MaxInstructions: 1 << 24, Hoist: true, SingleMatmul: true, Jobs: 1}
 }

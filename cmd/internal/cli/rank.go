@@ -133,7 +133,7 @@ func rankOf(input string, res *systems.Result) rankRow {
 	row := rankRow{Input: input, LatencyNs: rep.LatencyA.Or(0), limit: modelError(res.World.Machine.Name)}
 	for _, n := range res.Notes() {
 		switch n.Code {
-		case components.NoteTinyRows, components.NoteRepeatedLoads, components.NoteTinyInstructions:
+		case components.NoteTinyRows, components.NoteRepeatedLoads, components.NoteTinyInstructions, components.NoteClockUndecided, components.NoteSpills:
 			row.Cautions = append(row.Cautions, n.Text)
 		}
 	}
