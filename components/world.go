@@ -32,6 +32,13 @@ type World struct {
 	// and the event of a transfer is the transfer.
 	Transfers []Transfer
 
+	// FullClock are the spans in which the clock of the PE gives full rate in run
+	// A, in the order of blocks, cores and times; SlowClock is the share of the
+	// rate outside them. Models without such a clock leave both zero, as blocks
+	// whose loops repeat are left out.
+	FullClock []ClockSpan
+	SlowClock float64
+
 	// Indexes over the rows, built by the index system: engine and opcode to
 	// instructions, edge class to edges.
 	ByLane, ByOpcode, ByClass *ecs.Index
@@ -145,4 +152,11 @@ func (w *World) BlockLatency(b BlockResult, r Run) uint64 {
 type Transfer struct {
 	Row        InstrID
 	Begin, End uint64
+}
+
+// ClockSpan is a span of a core's clock, in ns from the start of the block.
+type ClockSpan struct {
+	Block      int // row of the block table
+	Core       int // in the order of the lanes
+	Start, End uint64
 }

@@ -38,6 +38,7 @@ func Run(ctx context.Context, w *components.World) error {
 	top := m.TopBlocks()
 	spreads := make([]Spread, len(top))
 	freed := make([]int, len(top))
+	clocks := make([][]components.ClockSpan, len(top))
 	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
 	for n, b := range top {
 		g.Go(func() error {
@@ -79,6 +80,7 @@ func Run(ctx context.Context, w *components.World) error {
 				}
 				if run == components.RunA {
 					spreads[n].shift(first)
+					clocks[n] = blk.clock(b, first)
 				}
 				o := &out[run]
 				flags := m.Instr.Flags.Slice()
@@ -114,6 +116,7 @@ func Run(ctx context.Context, w *components.World) error {
 	if p.syncs { // else the event of a transfer lasts until its data is there
 		w.Transfers = p.inFlight(out[components.RunA])
 	}
+	w.FullClock, w.SlowClock = slices.Concat(clocks...), p.c.Gov.Slow
 	p.notes(spreads, freed)
 	w.Range = p.latencyRange(w, top, spreads)
 	if from := w.Machine.Calibrated.Scaled; from != "" {
@@ -209,6 +212,25 @@ func (p *program) latencyRange(w *components.World, top []int, spreads []Spread)
 		return nil
 	}
 	return &r
+}
+
+// clock returns when the clocks of the PEs give full rate; first is the start of
+// the block's first event. Blocks whose loops repeat have nothing: their
+// iterations do not all have events.
+func (b *block) clock(row int, first float64) []components.ClockSpan {
+	p := b.sim.p
+	if components.Repeats(p.m, row) {
+		return nil
+	}
+	var out []components.ClockSpan
+	for core := range b.sim.pes {
+		for _, w := range b.sim.pes[core].gov.kept {
+			if w.End > first {
+				out = append(out, components.ClockSpan{Block: row, Core: core, Start: whole(max(0, w.Start-first)), End: whole(w.End - first)})
+			}
+		}
+	}
+	return out
 }
 
 // Spread is what the unknown phase of the governor leaves open.

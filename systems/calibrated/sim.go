@@ -151,7 +151,7 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 	for c := range s.pes {
 		pe := &s.pes[c]
 		pe.free, pe.last, pe.loaded, pe.burstT = inf, inf, inf, -1e12
-		pe.gov = governor{c: &p.c.Gov, phase: opt.Phase, off: opt.NoGovernor || opt.Documented}
+		pe.gov = governor{c: &p.c.Gov, phase: opt.Phase, off: opt.NoGovernor || opt.Documented, keep: run == components.RunA}
 		if opt.Windows != nil && c < len(opt.Windows) {
 			pe.gov.fixed = opt.Windows[c]
 			if pe.gov.fixed == nil {

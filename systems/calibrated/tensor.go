@@ -31,6 +31,9 @@ type governor struct {
 	known  bool
 	full   bool
 	use    float64 // ns at full rate streamed in that window
+
+	keep bool     // the windows at full rate in kept
+	kept []Window // in time order, windows that touch joined
 }
 
 // at returns whether t is at full rate and when that may change. Times never
@@ -61,8 +64,20 @@ func (g *governor) at(t float64) (full bool, until float64) {
 			g.full = false
 		}
 		g.window = k
+		if g.keep && g.full {
+			g.record(Window{g.phase + float64(k)*g.c.Window, g.phase + float64(k+1)*g.c.Window})
+		}
 	}
 	return g.full, g.phase + float64(g.window+1)*g.c.Window
+}
+
+// record appends a window at full rate.
+func (g *governor) record(w Window) {
+	if n := len(g.kept); n > 0 && w.Start <= g.kept[n-1].End+1e-6 {
+		g.kept[n-1].End = w.End
+		return
+	}
+	g.kept = append(g.kept, w)
 }
 
 func (g *governor) number(t float64) int64 { return int64(math.Floor((t-g.phase)/g.c.Window + 1e-9)) }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"perfsim/components"
 	"perfsim/components/machine"
@@ -37,7 +38,39 @@ func Add(ctx context.Context, t *components.Timeline, p int) error {
 		return err
 	}
 	c.sbuf()
+	c.clock()
 	return nil
+}
+
+// clock is the clock of every PE that has one that changes, in GHz: the highest
+// in each sample.
+func (c *counters) clock() {
+	w := c.t.World
+	if w.SlowClock <= 0 || c.t.Processes[c.p].Measured || c.t.Processes[c.p].Run != components.RunA || c.memory() == (machine.Memory{}) {
+		return
+	}
+	full := float64(w.Machine.Clock.PEArray) / 100
+	for core := range c.cores() {
+		value := make([]float64, c.n)
+		any := false
+		for k := range value {
+			value[k] = round(full * w.SlowClock)
+		}
+		for _, s := range w.FullClock {
+			b := slices.Index(c.t.Blocks, s.Block)
+			if s.Core != core || b < 0 {
+				continue
+			}
+			any = true
+			off := c.t.Offset[b]
+			for k := int((s.Start + off) / c.width); k < c.n && uint64(k)*c.width < s.End+off; k++ {
+				value[k] = round(full)
+			}
+		}
+		if any {
+			c.add(c.of(core, "PE clock"), "GHz", func(k int) float64 { return value[k] })
+		}
+	}
 }
 
 type counters struct {

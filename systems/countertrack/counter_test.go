@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"perfsim/components"
+	"perfsim/components/machine"
 	"perfsim/systems/occupancy"
 )
 
@@ -130,6 +131,46 @@ func TestLiveCells(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%v cells live at %d ns, want %v", got, k, want)
+		}
+	}
+}
+
+// The clock of a core with 2.4 GHz at full rate and half of it else: full from
+// 256 to 512 ns of a block of 1024. Other cores and models have none.
+func TestClock(t *testing.T) {
+	m := components.NewModule("m", "test")
+	m.AddCoreLanes(0)
+	m.Instr.Grow(1)
+	m.Instr.Lane.Set(0, components.LanePE)
+	m.Instr.Latency.Append(1024)
+	m.Instr.Issue.Append(1024)
+	f := m.Functions.Add(0, 0)
+	m.Blocks.Add(0, uint32(f), 0, 0, 1)
+	m.Blocks.End.Set(0, 1)
+	m.Functions.EndBlock.Set(f, 1)
+	w := &components.World{Module: m, Events: components.NewEvents(), Blocks: []components.BlockResult{{Latency: [2]uint64{1024, 1024}}},
+		Machine: &machine.Machine{Clock: machine.Clock{PEArray: 240}, Memory: machine.Memory{Partitions: 128}}}
+	w.Events.Arrive.Append([2]uint64{1024, 1024})
+	for _, slow := range []float64{0, .5} {
+		w.SlowClock, w.FullClock = slow, []components.ClockSpan{{Start: 256, End: 512}}
+		tl := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
+		if err := Add(context.Background(), tl, 0); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, s := range tl.Series {
+			found = found || s.Name == "PE clock"
+		}
+		if found != (slow > 0) {
+			t.Fatalf("slow rate %v: a clock is there: %v", slow, found)
+		}
+		if !found {
+			continue
+		}
+		for ns, want := range map[uint64]float64{0: 1.2, 255: 1.2, 256: 2.4, 511: 2.4, 512: 1.2, 1023: 1.2} {
+			if got := at(t, tl, "PE clock", ns); got != want {
+				t.Errorf("%v GHz at %d ns, want %v", got, ns, want)
+			}
 		}
 	}
 }

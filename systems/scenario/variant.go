@@ -27,7 +27,7 @@ func Fork(w *components.World) *components.World {
 	m.Notes = slices.Clone(m.Notes) // Note counts in place
 	c.Module = &m
 	c.Events = components.NewEvents()
-	c.Blocks, c.Transfers = nil, nil
+	c.Blocks, c.Transfers, c.FullClock = nil, nil, nil
 	c.Why = [2]*components.Attribution{}
 	c.ByLane, c.ByOpcode, c.ByClass = nil, nil, nil
 	c.Config.Progress = nil

@@ -34,6 +34,8 @@ func (v *viewer) counters() (out []web.Counter, reason string) {
 				c.Most = float64(mem.SBUFBytes)
 			case strings.HasSuffix(s.Name, "PSUM banks in use"):
 				c.Most = float64(mem.PSUMBanks)
+			case strings.HasSuffix(s.Name, "PE clock"):
+				c.Most = float64(v.w.Machine.Clock.PEArray) / 100
 			default:
 				c.Most = mem.HBMRate
 			}
