@@ -65,11 +65,19 @@ func (p *Plan) tasks(r *Record, w Range) []workq.Task {
 func (p *Plan) Run(ctx context.Context, q workq.Queue, r *Record, w Range, told func(Progress)) (Counts, error) {
 	from, to := w.From, w.To
 	tasks := p.tasks(r, w)
-	counts := Counts{Cases: to - from, Before: to - from - len(tasks)}
-	ids := map[string]bool{}
+	counts := Counts{Cases: to - from}
+	ids := map[string]int{} // cases by the ID that is worked on
 	for _, t := range tasks {
-		ids[t.ID] = true
+		ids[t.ID] = 0
 		delete(r.fail, t.ID)
+	}
+	for n := from; n < to; n++ {
+		id := p.Case(n).ID
+		if _, ok := ids[id]; ok {
+			ids[id]++
+		} else {
+			counts.Before++
+		}
 	}
 	at := Progress{Done: counts.Before, Failed: p.failed(r, from, to), Total: counts.Cases}
 	tell := func() {
@@ -81,23 +89,24 @@ func (p *Plan) Run(ctx context.Context, q workq.Queue, r *Record, w Range, told 
 	var err error
 	if len(tasks) > 0 {
 		err = q.Run(ctx, tasks, func(list []workq.Result) error {
-			fresh := list[:0:0]
+			fresh, cases := list[:0:0], []int{}
 			for _, x := range list {
-				if ids[x.ID] { // what came twice, or of another sweep, is there already
+				if n, ok := ids[x.ID]; ok { // what came twice, or of another sweep, is there already
 					delete(ids, x.ID)
 					fresh = append(fresh, x)
+					cases = append(cases, n)
 				}
 			}
 			if err := r.Take(fresh); err != nil {
 				return err
 			}
-			for _, x := range fresh {
-				at.Done++
+			for k, x := range fresh {
+				at.Done += cases[k]
+				counts.Predicted += cases[k]
 				if r.fail[x.ID] {
-					at.Failed++
+					at.Failed += cases[k]
 				}
 			}
-			counts.Predicted += len(fresh)
 			tell()
 			return nil
 		})

@@ -197,6 +197,25 @@ func TestAddress(t *testing.T) {
 	if other.Engine = "next"; len(ids[other.Case(0).ID]) > 0 {
 		t.Error("another version of the engine has the address of this one")
 	}
+	// Both copies count as predicted, and one result serves both.
+	r, err := OpenRecord(filepath.Join(dir, "record"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	worked := 0
+	counts, err := p.Run(ctx, queueFunc(func(_ context.Context, tasks []workq.Task, take func([]workq.Result) error) error {
+		for _, task := range tasks {
+			worked++
+			if err := take([]workq.Result{{ID: task.ID, Body: []byte(`{"error":"x"}`)}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), r, Range{To: p.Len()}, nil)
+	if err != nil || counts != (Counts{Cases: p.Len(), Predicted: p.Len(), Failed: p.Len()}) || worked != 3*per {
+		t.Errorf("%+v of %d cases, %d worked on, %v", counts, p.Len(), worked, err)
+	}
+	r.Close()
 	// The errors of both copies name their own file.
 	text := finish(t, p, dir, 2)
 	for _, path := range []string{a, b, c, d} {

@@ -1,8 +1,13 @@
 package shard
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	"perfsim/io/workq"
+	"perfsim/io/workq/local"
+	"perfsim/io/workq/workqtest"
 )
 
 func TestParse(t *testing.T) {
@@ -54,4 +59,27 @@ func TestRange(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rig runs the parts one after the other, each as a process of its own would:
+// what a part leaves undone when it dies, it does when it starts again.
+type rig struct{ room int }
+
+func (r rig) Run(ctx context.Context, do workq.Do, tasks []workq.Task, take func([]workq.Result) error) error {
+	tasks = workq.Once(tasks)
+	for i := 1; i <= 3; i++ {
+		from, to := Shard{i, 3}.Range(len(tasks))
+		if err := (&local.Queue{Jobs: 2, Room: r.room, Do: do}).Run(ctx, tasks[from:to], take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (rig) Die(context.Context)   { panic("killed") }
+func (rig) Stall(context.Context) {}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	workqtest.Run(t, func(_ *testing.T, room int) workqtest.Rig { return rig{room} })
 }
