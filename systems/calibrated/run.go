@@ -248,7 +248,7 @@ func (p *program) notes(spreads []Spread, freed []int) {
 		}
 	}
 	if s.Phases > 1 && s.High > s.Low {
-		p.m.Note(components.NoteClockPhase, fmt.Sprintf("the PE clock's windows start at a moment that a program does not determine: %.2f to %.2f µs, the central %.2f used",
+		p.m.Note(components.NoteClockPhase, fmt.Sprintf("the program does not determine the phase of the PE clock: the latency is %.2f to %.2f µs, printed is the central %.2f",
 			s.Low/1e3, s.High/1e3, s.Used/1e3), 1)
 	}
 	n := 0

@@ -37,7 +37,7 @@ func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathRe
 	list = append(list, x.constraints(path)...)
 	if v := path.Classes[attribute.ClassRuntime]; v > 0 {
 		list = append(list, candidate{Cause: Cause{Name: "runtime", Kind: "runtime", NS: v,
-			Place: Place{Source: "before and behind the program"}}})
+			Place: Place{Source: "around the program"}}})
 	}
 	if x.pathBounds() {
 		for k := range list {

@@ -46,7 +46,7 @@ func TestCases(t *testing.T) {
 		{"run 19-ctrl-cycle.et", 0, `latency +18.00 µs`},
 		{"profile 20-multipass-counters.csv", 0, `mean busy share of a core +42.5 %`},
 		{"dprint 27-dprint-garbage.bin", 1, `nothing was decoded`},
-		{"run 24-num-ops-without-duration.et", 0, `caution +2 of 3 nodes have no duration.*num_ops`},
+		{"run 24-num-ops-without-duration.et", 0, `caution +2 of 3 nodes have no duration`},
 		{"explain 25-old-kineto-categories.json", 0, `stream 7 gemm`},
 		{"run 26-trailing-comma.json", 0, `latency +30.00 µs`},
 		{"run 30-nested-device-module.mlir", 1, `MLIR dialects ttcore, ttnn`},

@@ -55,7 +55,7 @@ func cut(s string, n int) string {
 func (t *explainText) head(r *explain.Report) error {
 	w := t.x.World
 	m := w.Module
-	tw := t.table()
+	tw := newFacts(t.out)
 	how := fmt.Sprintf("on %s, %s model", w.Machine.Name, w.Config.Model)
 	if w.Replayed() {
 		how = "replayed"
@@ -101,7 +101,7 @@ func (t *explainText) screen(r *explain.Report) error {
 	}
 	tw := t.table()
 	fmt.Fprintf(t.out, "\nWhat costs most\n")
-	fmt.Fprintln(tw, "  CAUSE\tON THE CRITICAL PATH\tTIMES\tWORTH AT MOST\tMOST OF IT\t")
+	fmt.Fprintln(tw, "  CAUSE\tSHARE\tON PATH\tRUNS\tSAVES\tSUCH AS\t")
 	var times, gains []uint64
 	for _, c := range r.Causes {
 		times = append(times, c.NS)
@@ -119,12 +119,12 @@ func (t *explainText) screen(r *explain.Report) error {
 		}
 		worth := "–"
 		if c.Bounded {
-			worth = strings.TrimSpace(gain(c.AtMost)) + ", " + share(c.Gain)
+			worth = strings.TrimSpace(gain(c.AtMost))
 			if !c.Exact {
 				worth = "≤ " + worth
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%s %5.1f %%  %s\t%s\t%s\t%s\t\n", cut(c.Name, 56), bar(c.Share), 100*c.Share, text(c.NS), times, worth, t.where(c.Place))
+		fmt.Fprintf(tw, "  %s\t%5.1f %%\t%s\t%s\t%s\t%s\t\n", cut(c.Name, 19), 100*c.Share, text(c.NS), times, worth, cut(t.where(c.Place), 22))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (t *explainText) screen(r *explain.Report) error {
 			if l.Place.Instruction != "" {
 				at = " (" + t.where(l.Place) + ")"
 			}
-			fmt.Fprintf(t.out, "! %s%s%s\n", l.Text, at, worth)
+			io.WriteString(t.out, wrapLine("! "+l.Text+at+worth))
 		}
 	}
 	if notes := plainNotes(t.notes); len(notes) > 0 {
@@ -182,10 +182,14 @@ func (t *explainText) screen(r *explain.Report) error {
 				fmt.Fprintf(t.out, "… and %d more notes (perfsim run prints all)\n", len(notes)-k)
 				break
 			}
-			fmt.Fprintf(t.out, "note: %s (%s)\n", n.Text, comma(uint64(n.Count)))
+			io.WriteString(t.out, noteText(n.Text, n.Count))
 		}
 	}
-	_, err := fmt.Fprintf(t.out, "\nMore: --engine NAME, --instruction NAME, --between T0,T1, --path, --antideps, --json; perfsim whatif tries changes.\n")
+	_, err := fmt.Fprint(t.out, `
+More: --by op|layer|source|opcode|engine|kernel, --engine NAME,
+  --instruction NAME, --between T0,T1, --path, --antideps, --json.
+  perfsim whatif tries changes, perfsim memory shows what is held.
+`)
 	return err
 }
 
@@ -201,10 +205,10 @@ func source(m *components.Module, s string) string {
 func (t *explainText) where(p explain.Place) string {
 	var parts []string
 	if p.Source != "" {
-		parts = append(parts, cut(source(t.x.World.Module, p.Source), 40))
+		parts = append(parts, cut(source(t.x.World.Module, p.Source), 26))
 	}
 	if p.Instruction != "" {
-		parts = append(parts, "such as "+cut(p.Instruction, 32))
+		parts = append(parts, cut(p.Instruction, 16))
 	}
 	if p.Count > 1 {
 		parts = append(parts, "×"+comma(p.Count))
@@ -215,7 +219,7 @@ func (t *explainText) where(p explain.Place) string {
 // engines prints one line per lane: work and the largest idle causes.
 func (t *explainText) engines(r *explain.Report) error {
 	tw := t.table()
-	fmt.Fprintln(tw, "  ENGINE\tWORK\tIDLE\t")
+	fmt.Fprintln(tw, "  ENGINE\tWORK\tSLOW\tIDLE\t")
 	working := make([]int, 0, len(r.Engines))
 	var busy []uint64
 	for k, e := range r.Engines {
@@ -234,7 +238,7 @@ func (t *explainText) engines(r *explain.Report) error {
 			slices.SortStableFunc(idle, func(a, b explain.Share) int { return cmp.Compare(b.NS, a.NS) })
 		}
 		for _, s := range idle {
-			if s.Share < 0.005 || len(parts) == 3 {
+			if s.Share < 0.005 || len(parts) == 2 {
 				break
 			}
 			text := fmt.Sprintf("%s %.0f %%", s.Name, 100*s.Share)
@@ -246,10 +250,10 @@ func (t *explainText) engines(r *explain.Report) error {
 		stretch := ""
 		if e.StretchNS > 0 && e.BusyNS > 0 {
 			if v := float64(e.StretchNS) / float64(e.BusyNS); v >= 0.01 {
-				stretch = fmt.Sprintf(" (%.0f %% of it slowed down)", 100*v)
+				stretch = fmt.Sprintf("%.0f %%", 100*v)
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%s %5.1f %%%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
+		fmt.Fprintf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
 	}
 	if n := len(working) - len(shown); n > 0 {
 		fmt.Fprintf(tw, "  … and %s with less work (--top N shows more)\n", countOf(n, "lane"))
@@ -274,7 +278,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 	}
 	fmt.Fprintf(t.out, "\nAnti-dependencies\n")
 	tw := t.table()
-	fmt.Fprintln(tw, "  BUFFER\tSIZE\tEDGES\tTHAT BIND\tCOST\tMORE BUFFERS NEEDED\tLONGEST WAIT\t")
+	fmt.Fprintln(tw, "  BUFFER\tSIZE\tEDGES\tBINDING\tCOST\tADD\tLONGEST WAIT\t")
 	for k, b := range rows {
 		if k == most {
 			fmt.Fprintf(tw, "  … and %d more (--antideps lists them)\n", len(rows)-k)
@@ -283,9 +287,9 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 		cost := "unknown"
 		switch {
 		case b.Exact:
-			cost = nanos(b.CostNS) + ", " + share(b.Share)
+			cost = nanos(b.CostNS)
 		case b.Bounded:
-			cost = "≤ " + nanos(b.CostNS) + ", " + share(b.Share)
+			cost = "≤ " + nanos(b.CostNS)
 		}
 		name := antidep.Label(b.Name, b.Tensor)
 		size, extra := humanize.IBytes(b.Bytes), fmt.Sprint(b.Extra)
@@ -294,9 +298,9 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 		}
 		wait := ""
 		if b.WaitNS > 0 {
-			wait = fmt.Sprintf("%s: %s for %s", nanos(b.WaitNS), cut(b.Writer, 24), cut(b.Reader, 24))
+			wait = fmt.Sprintf("%s: %s for %s", nanos(b.WaitNS), cut(b.Writer, 14), cut(b.Reader, 14))
 		}
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 44), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 24), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
 	}
 	return tw.Flush()
 }
@@ -315,9 +319,9 @@ func (t *explainText) antideps(r *explain.Report) error {
 	}
 	_, err := fmt.Fprintf(t.out, `
 COST is the difference of two predictions, with and without the buffer's
-anti-dependencies; after ≤ it is a bound that was not tried. MORE BUFFERS
-NEEDED is how many more of this kind would let everything run as it does
-without anti-dependencies. drop=anti:buffer=NAME and buffers=N of whatif try it.
+anti-dependencies, behind ≤ a bound. BINDING edges hold an instruction. ADD is
+how many more buffers remove the cost. whatif drop=anti:buffer=NAME and
+buffers=N try it.
 `)
 	return err
 }
@@ -398,7 +402,7 @@ func (t *explainText) path(r *explain.Report) error {
 	m := t.x.World.Module
 	fmt.Fprintf(t.out, "\nThe critical path, %s\n", countOf(int(r.Path.Steps), "step"))
 	tw := t.table()
-	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tLETS GO BY\tDELAY\tSUCH AS\tWHERE\t")
+	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tNEXT BY\tDELAY\tSUCH AS\tWHERE\t")
 	rows := 0
 	last := uint64(0)
 	for _, p := range t.x.Paths {

@@ -68,7 +68,7 @@ func printWork(w io.Writer, f *work.Figures) {
 		if *f.Intensity > *f.Ridge {
 			side = "compute"
 		}
-		fmt.Fprintf(w, "intensity\t%.4g FLOP/byte, ridge %.4g: on the %s side of the roofline\n", *f.Intensity, *f.Ridge, side)
+		fmt.Fprintf(w, "intensity\t%.4g FLOP/byte, ridge %.4g: %s side\n", *f.Intensity, *f.Ridge, side)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 var jobsCommands = []string{
 	"run -o OUT EX/attention.bir.json",
 	"explain --json TMP/m.psim",
+	"memory --json TMP/m.psim",
 	"whatif --json TMP/m.psim pe.clock=1x,2x dma.engines=8,16",
 	"whatif --json --elasticity EX/loop.bir.json",
 	"query --json TMP/m.psim critical",

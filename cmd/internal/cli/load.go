@@ -70,6 +70,7 @@ func (f *inputFlags) addQuiet(c *cobra.Command) {
 // addMachine adds --machine alone, for commands that predict nothing.
 func (f *inputFlags) addMachine(c *cobra.Command, doc string) {
 	c.Flags().StringVar(&f.settings.Machine, "machine", "", doc)
+	completeMachine(c, "machine")
 }
 
 // addPrediction adds every flag that changes a prediction.
@@ -79,6 +80,8 @@ func (f *inputFlags) addPrediction(c *cobra.Command) {
 	fl.Var((*modelValue)(&s.Model), "model", "reference, calibrated or replay; default: calibrated for measured profiles, replay for traces, reference for the rest")
 	fl.Var((*loopsValue)(&s.Loops), "loops", "once (a loop body counts once, as documented) or trips (as often as its trip count); default: what the input asks for, else once")
 	f.addMachine(c, "machine by name (see 'perfsim machine list') or description file; default: what the input was made for, else trn2")
+	completeModel(c, "model")
+	completeWith(c, "loops", components.Once.String(), components.Trips.String())
 	fl.BoolVar(&s.RebuildDeps, "rebuild-deps", false, "derive the dependencies of every function from access patterns, not only of those that came without any")
 
 	before := map[string]bool{}

@@ -121,6 +121,9 @@ what bounds it, and writes a trace that opens in chrome://tracing and Perfetto.`
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", textWidth)))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	list := commands()
 	if len(args) > 0 {

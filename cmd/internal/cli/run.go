@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -155,6 +156,7 @@ and the exit status is 1.`,
 	fl.BoolVar(&timings, "timings", false, "print how long each system took")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print the documented log lines of the passes on stderr")
 	fl.StringVar(&metrics, "metrics-layout", "nested", "with -o: layout of global_metric_store.json: nested (documented), flat, or lossless (every entry with type, name and aggregation)")
+	completeWith(c, "metrics-layout", "nested", "flat", "lossless")
 	fl.IntVar(&severity, "log-severity", 20, "with -v: the least severity of the lines that are printed; 20 is information, 40 errors")
 	fl.BoolVar(&passes.EnablePerfSim, "enable-perf-sim", true, "run the perf_sim passes (88 and 99); perf_sim_at_end needs no flag")
 	fl.IntVar(&policy, "policy", 0, "order of the instructions that post_sched makes: 0 keeps the input's, 1 loads first, 2 greedy, 3 time-aware")
@@ -194,7 +196,7 @@ func percent(part, whole uint64) string {
 
 // bar draws a share between 0 and 1.
 func bar(share float64) string {
-	const width = 20
+	const width = 10
 	n := int(min(max(share, 0), 1)*width + 0.5)
 	return strings.Repeat("█", n) + strings.Repeat("·", width-n)
 }
@@ -211,7 +213,18 @@ func rangeText(r *components.LatencyRange) string {
 const mostBlocks = 12
 
 func (r runReport) print(out io.Writer) error {
-	tw := newTable(out)
+	facts := newFacts(out)
+	if predicted, err := r.printHead(facts); err != nil || !predicted {
+		return cmp.Or(err, facts.Flush())
+	}
+	if err := facts.Flush(); err != nil {
+		return err
+	}
+	return r.printTables(out, newTable(out))
+}
+
+// printHead prints the facts above the tables, and whether there are tables.
+func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 	functions := map[string]bool{}
 	top := 0
 	for _, b := range r.Blocks {
@@ -220,7 +233,7 @@ func (r runReport) print(out io.Writer) error {
 			top++
 		}
 	}
-	predicted := len(r.Estimates) > 0
+	predicted = len(r.Estimates) > 0
 	if predicted {
 		fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", r.Module, r.Format, countOf(len(functions), "function"), countOf(top, "block"))
 	} else {
@@ -254,7 +267,7 @@ func (r runReport) print(out io.Writer) error {
 	}
 	if !predicted {
 		fmt.Fprintf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
-		return tw.Flush()
+		return false, nil
 	}
 	latency, known := r.LatencyA.Or(0), r.LatencyA.Known()
 	if known {
@@ -283,9 +296,12 @@ func (r runReport) print(out io.Writer) error {
 	if r.Recorded != nil {
 		fmt.Fprintf(tw, "simulated, as recorded\t%s\n", nanos(*r.Recorded))
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
+	return true, nil
+}
+
+// printTables prints the engines and blocks, and what is below them.
+func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
+	known := r.LatencyA.Known()
 	fmt.Fprintln(out)
 	if known {
 		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
@@ -350,7 +366,7 @@ func (r runReport) print(out io.Writer) error {
 		if r.Loops == "trips" {
 			how = "loop bodies count as often as their trip counts say"
 		}
-		fmt.Fprintf(out, "\nloops: %s\n", how)
+		io.WriteString(out, "\n"+wrapLine("loops: "+how))
 	}
 	if r.Cores != nil {
 		fmt.Fprintln(out)
@@ -364,7 +380,7 @@ func (r runReport) print(out io.Writer) error {
 	if notes := plainNotes(r.Notes); len(notes) > 0 {
 		fmt.Fprintln(out)
 		for _, n := range notes {
-			fmt.Fprintf(out, "note: %s (%s)\n", n.Text, humanize.Comma(int64(n.Count)))
+			io.WriteString(out, noteText(n.Text, n.Count))
 		}
 	}
 	if len(r.Artifacts) > 0 {

@@ -25,14 +25,20 @@ func newVersionCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), v)
 			}
-			if v.Revision != "" {
-				v.Revision = " (" + v.Revision[:min(len(v.Revision), 12)] + ")"
-			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "perfsim %s%s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
+			_, err := fmt.Fprintln(c.OutOrStdout(), versionText())
 			return err
 		}}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// versionText says which perfsim this is, in one line.
+func versionText() string {
+	r := revision()
+	if r != "" {
+		r = " (" + r[:min(len(r), 12)] + ")"
+	}
+	return fmt.Sprintf("perfsim %s%s %s %s/%s", version, r, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // revision returns the revision of the source that was built, "" where the
