@@ -73,7 +73,7 @@ def value(text: str) -> Any:
     except (ValueError, SyntaxError):
         pass
     if re.match(r"^(nl|np|numpy|nki\.language|torch|jnp)\.[A-Za-z_0-9]+$", text):
-        d = find(text)
+        d = find(text)  # type: ignore
         if d is not None:
             return d
     if text in ALL:

@@ -351,12 +351,12 @@ def _operators() -> None:
         f = getattr(o, name)
         plain_name = name.rstrip("_")
         setattr(Array, "__%s__" % plain_name, make(f))
-        setattr(Array, "__r%s__" % plain_name, make(lambda a, b, f=f: f(b, a)))
+        setattr(Array, "__r%s__" % plain_name, make(lambda a, b, f=f: f(b, a)))  # type: ignore
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(Array, "__%s__" % name, make(getattr(o, name), "bool"))
-    Array.__neg__ = lambda a: a * -1  # type: ignore[attr-defined]
-    Array.__invert__ = lambda a: a  # type: ignore[attr-defined]
-    Array.__matmul__ = lambda a, b: matmul(a, b)  # type: ignore[attr-defined]
+    Array.__neg__ = lambda a: a * -1  # type: ignore
+    Array.__invert__ = lambda a: a  # type: ignore
+    Array.__matmul__ = lambda a, b: matmul(a, b)  # type: ignore
     Array.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
@@ -509,7 +509,7 @@ def build() -> types.ModuleType:
         "round": round, "erf": math.erf,
     }
     for n, f in table.items():
-        setattr(v, n, Ufunc(n, f))
+        setattr(v, n, Ufunc(n, f))  # type: ignore
     v.zeros = v.ones = v.empty = _made
     v.full = lambda shape, fill_value=0, dtype=None, **k: Array(shape, dtype)
     v.zeros_like = v.ones_like = v.empty_like = v.full_like = _like

@@ -16,7 +16,7 @@ from .operations import (
     pe_transpose, reduce, result, store, use, want,
 )
 from .recorder import Active, ranged
-from .symbols import Sym, plain
+from .symbols import plain
 from .tiles import HBM, PSUM, SBUF, Tile, tile_of
 
 DTYPES = (
@@ -98,7 +98,7 @@ def _unary(name: str) -> Operation:
             f = {"exp": math.exp, "sqrt": math.sqrt, "log": math.log, "abs": abs, "rsqrt": lambda v: v ** -0.5, "negative": lambda v: -v,
                  "square": lambda v: v * v, "reciprocal": lambda v: 1.0 / v, "ceil": math.ceil, "floor": math.floor}.get(name)
             if f is not None:
-                return f(plain(x))
+                return f(plain(x))  # type: ignore
         t = use(x, "x")
         if name == "reciprocal":
             return result("Reciprocal", ANY, [t], t.shape, dtype_of(dtype, t.dt), mask)

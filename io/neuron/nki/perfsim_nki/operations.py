@@ -338,7 +338,7 @@ def matmul(
     if perf_mode and perf_mode != "none":
         rows = rows // 2
         cols = cols[1:] if len(cols) > 1 and cols[0] == 2 else [product(cols) // 2]
-    attrs = dict(
+    attrs: Any = dict(
         transpose=True if transpose else None, accumulate=accumulate, onezero=True if onezero else None,
         perf_mode=perf_mode if perf_mode and perf_mode != "none" else None, tile=tuple(tile) if tile else None,
         high=True if high else None,
@@ -762,8 +762,8 @@ def _operators() -> None:
         if name not in ("gt", "ge", "lt", "le", "eq", "ne"):
             setattr(Tile, "__r%s__" % name, backward(op))
             setattr(Tile, "__i%s__" % name, assigned(op))
-    Tile.__neg__ = lambda self: binary("multiply", self, -1.0)  # type: ignore[attr-defined]
-    Tile.__matmul__ = lambda self, other: high_matmul(self, other)  # type: ignore[attr-defined]
+    Tile.__neg__ = lambda self: binary("multiply", self, -1.0)  # type: ignore
+    Tile.__matmul__ = lambda self, other: high_matmul(self, other)  # type: ignore
     Tile.__hash__ = object.__hash__  # type: ignore[assignment]
 
 

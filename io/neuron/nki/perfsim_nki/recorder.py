@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 
 from .dtypes import DType
 from .errors import PACKAGE, KernelError, RestartRecording
-from .symbols import Loop, LoopClosed, Number, Sym, plain, same, settle, span
+from .symbols import Loop, LoopClosed, Number, Sym, plain, settle, span
 from .tiles import HBM, PART, PSUM, SBUF, Storage, Tile, tile_of
 
 Site = Tuple[str, int]

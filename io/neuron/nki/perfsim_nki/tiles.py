@@ -313,7 +313,7 @@ class Tile:
         t = self.resolve()
         if sorted(dims) != list(range(t.ndim)):
             raise KernelError("permute%s of a tensor of %d axes" % (tuple(dims), t.ndim))
-        return Tile(t.s, t.b, t.p, t.f, tuple(t.axes[d] for d in dims), t.dt, t.dyn)
+        return Tile(t.s, t.b, t.p, t.f, tuple(t.axes[d] for d in dims), t.dt, t.dyn)  # type: ignore
 
     def transpose(self, *dims: Any) -> "Tile":
         """As permute; without axes, all reversed."""
