@@ -175,7 +175,7 @@ type DeviceLog struct {
 	Time    []uint64 // cycles since reset, wraps undone
 	Def     []uint32
 	Run     []uint32
-	Src     []uint32 // row number in the file, from 0
+	Src     SourceRows // row number in the file, from 0
 	Data    []uint64 // attached data; nil where the log has none
 
 	// Meta data texts of the few rows that have one, by ascending row.
@@ -230,10 +230,10 @@ func (l *DeviceLog) Type(m int) MarkerType { return l.Defs[l.Def[m]].Type }
 
 // Line returns the line of the file that marker row m came from, from 1.
 func (l *DeviceLog) Line(m int) uint64 {
-	if m >= len(l.Src) {
+	if m >= l.Src.Len() {
 		return 0
 	}
-	return l.LineOfRow(l.Src[m])
+	return l.LineOfRow(l.Src.At(m))
 }
 
 // LineOfRow returns the line of a row in file order.
@@ -277,7 +277,7 @@ func (l *DeviceLog) Freq(r uint32) float64 {
 // Bytes returns the memory held by marker and zone columns.
 func (l *DeviceLog) Bytes() int {
 	n := 8 * (cap(l.Time) + cap(l.Data))
-	n += 4 * (cap(l.Def) + cap(l.Run) + cap(l.Src) + cap(l.MetaRow) + cap(l.MetaText))
+	n += 4 * (cap(l.Def) + cap(l.Run) + cap(l.Src.all) + 2*cap(l.Src.runs) + cap(l.MetaRow) + cap(l.MetaText))
 	z := &l.Zones
 	n += 4*(cap(z.Begin)+cap(z.End)+cap(z.Parent)) + cap(z.Depth)
 	n += 4 * (cap(l.UnmatchedStart) + cap(l.UnmatchedEnd) + cap(l.LaneOff) + cap(z.LaneOff))

@@ -432,10 +432,8 @@ func (m *masks) at(l *components.DeviceLog, lane int, row int) (start, end uint3
 
 // firstLast is the first start and last end seen.
 type firstLast struct {
-	first, last place
-	sum         uint64
-	hasFirst    bool
-	hasLast     bool
+	first, last       place
+	hasFirst, hasLast bool
 }
 
 func (f *firstLast) start(p place) {
@@ -447,16 +445,6 @@ func (f *firstLast) start(p place) {
 func (f *firstLast) end(p place) {
 	if !f.hasLast || p.compare(f.last) > 0 {
 		f.last, f.hasLast = p, true
-	}
-}
-
-// add takes a marker that is a start, an end or both.
-func (f *firstLast) add(p place, start, end bool) {
-	if start {
-		f.start(p)
-	}
-	if end {
-		f.end(p)
 	}
 }
 
@@ -478,17 +466,21 @@ func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *mask
 	for i := range s.Analyses {
 		switch s.Analyses[i].Kind {
 		case LaunchSpan:
-			out[i].Series = append(out[i].Series, w.launchSpans(i)...)
+			out[i].Series = append(out[i].Series, w.launchSpansOf(i)...)
 		case DataSum:
-			out[i].Series = append(out[i].Series, w.sums(i, s.ZeroSums)...)
+			out[i].Series = append(out[i].Series, w.sumsOf(i, s.ZeroSums)...)
 		case LaunchByCore:
-			out[i].Series = append(out[i].Series, w.coreSpans(i)...)
+			out[i].Series = append(out[i].Series, w.coreSpansOf(i)...)
 		}
 	}
 }
 
 // launchCore is a core in a launch.
-type launchCore struct{ launch, core int }
+type launchCore struct{ launch, core int32 }
+
+// rowSpan are the marker rows of the first start and the last end, noRow where
+// there is none.
+type rowSpan struct{ first, last uint32 }
 
 // spanWalk gathers first starts and last ends by launch, and by launch and
 // core.
@@ -499,104 +491,141 @@ type spanWalk struct {
 	m  *masks
 	// The analyses of each kind, a bit each.
 	launchBits, sumBits, coreBits uint32
-	// acc has a cell for each launch and analysis of launchBits and sumBits:
-	// slot is the place of an analysis among the slots of a launch.
-	acc   []firstLast
-	slot  []int
-	slots int
-	// byCore has a cell for each analysis of coreBits, in the order in which
-	// coreOrder was filled.
-	byCore    map[launchCore][]firstLast
-	coreOrder []launchCore
-	firstOf   map[launchCore]place // where a core first appears in a launch
+	// slot is the place of an analysis among those of its kind, and slots their
+	// number: by launch, sums, by core.
+	slot                             []int
+	launchSlots, sumSlots, coreSlots int
+	// spans has launchSlots cells a launch, sums sumSlots.
+	spans []rowSpan
+	sums  []uint64
+	// cells has coreSlots cells for each of cores; index finds a core in a launch
+	// among them.
+	index map[launchCore]int32
+	cores []coreInLaunch
+	cells []rowSpan
+}
+
+// coreInLaunch is a core in a launch and the row of its first marker there.
+type coreInLaunch struct {
+	launchCore
+	first uint32
 }
 
 func newSpanWalk(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks) *spanWalk {
-	w := &spanWalk{l: l, t: t, ls: ls, m: m, slot: make([]int, len(s.Analyses)), byCore: map[launchCore][]firstLast{}, firstOf: map[launchCore]place{}}
+	w := &spanWalk{l: l, t: t, ls: ls, m: m, slot: make([]int, len(s.Analyses)), index: map[launchCore]int32{}}
+	take := func(i int, bits *uint32, slots *int) {
+		*bits |= uint32(1) << i
+		w.slot[i] = *slots
+		*slots++
+	}
 	for i := range s.Analyses {
-		bit := uint32(1) << i
 		switch s.Analyses[i].Kind {
 		case LaunchSpan:
-			w.launchBits |= bit
+			take(i, &w.launchBits, &w.launchSlots)
 		case DataSum:
-			w.sumBits |= bit
+			take(i, &w.sumBits, &w.sumSlots)
 		case LaunchByCore:
-			w.coreBits |= bit
-		}
-		if (w.launchBits|w.sumBits)&bit != 0 {
-			w.slot[i] = w.slots
-			w.slots++
+			take(i, &w.coreBits, &w.coreSlots)
 		}
 	}
-	w.acc = make([]firstLast, w.slots*len(ls.List))
+	w.spans = slices.Repeat([]rowSpan{{noRow, noRow}}, w.launchSlots*len(ls.List))
+	w.sums = make([]uint64, w.sumSlots*len(ls.List))
 	return w
+}
+
+// before tells whether marker row a comes before row b, as place orders them.
+func (w *spanWalk) before(a, b uint32) bool {
+	if ta, tb := w.l.Time[a], w.l.Time[b]; ta != tb {
+		return ta < tb
+	}
+	if ra, rb := w.t.Rank[w.l.LaneOfMarker(int(a))], w.t.Rank[w.l.LaneOfMarker(int(b))]; ra != rb {
+		return ra < rb
+	}
+	return a < b
+}
+
+// add takes a marker that is a start, an end or both.
+func (w *spanWalk) add(f *rowSpan, row uint32, start, end bool) {
+	if start && (f.first == noRow || w.before(row, f.first)) {
+		f.first = row
+	}
+	if end && (f.last == noRow || w.before(f.last, row)) {
+		f.last = row
+	}
+}
+
+// duration is the span where the last end lies behind the first start.
+func (w *spanWalk) duration(f rowSpan) (Duration, bool) {
+	if f.first == noRow || f.last == noRow || !w.before(f.first, f.last) {
+		return Duration{}, false
+	}
+	start, end := w.l.Time[f.first], w.l.Time[f.last]
+	return Duration{Start: start, End: end, Cycles: end - start, StartRow: f.first, EndRow: f.last, Launch: -1, Core: -1}, true
 }
 
 // lane walks the markers of one lane.
 func (w *spanWalk) lane(lane int) {
 	l := w.l
 	cur := w.ls.cursor()
-	seen := launchCore{-1, w.t.CoreOf[lane]}
-	var cells []firstLast
+	seen := launchCore{-1, int32(w.t.CoreOf[lane])}
+	at := 0 // cells of seen
 	for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
 		start, end := w.m.at(l, lane, row)
 		if start|end == 0 && w.coreBits == 0 {
 			continue
 		}
-		p := place{l.Time[row], w.t.Rank[lane], uint32(row)}
-		launch := cur.launch(l.Run[row], p)
+		launch := cur.launch(l.Run[row], place{l.Time[row], w.t.Rank[lane], uint32(row)})
 		if launch < 0 {
 			continue
 		}
-		if w.coreBits != 0 && launch != seen.launch {
-			seen.launch, cells = launch, nil
-			if f, ok := w.firstOf[seen]; !ok || p.compare(f) < 0 {
-				w.firstOf[seen] = p
-			}
+		if w.coreBits != 0 && int32(launch) != seen.launch {
+			seen.launch = int32(launch)
+			at = w.cellsOf(seen, uint32(row))
 		}
-		w.addToLaunch(launch, start, end, p)
-		if b := (start | end) & w.coreBits; b != 0 {
-			if cells == nil {
-				cells = w.cellsOf(seen)
-			}
-			for ; b != 0; b &= b - 1 {
-				i := bitIndex(b)
-				cells[i].add(p, start>>i&1 != 0, end>>i&1 != 0)
-			}
+		w.addToLaunch(launch, start, end, uint32(row))
+		for b := (start | end) & w.coreBits; b != 0; b &= b - 1 {
+			i := bitIndex(b)
+			w.add(&w.cells[at+w.slot[i]], uint32(row), start>>i&1 != 0, end>>i&1 != 0)
 		}
 	}
 }
 
 // addToLaunch adds a marker that meets the start and end conditions of the
 // analyses in start and end.
-func (w *spanWalk) addToLaunch(launch int, start, end uint32, p place) {
-	for b := (start | end) & (w.launchBits | w.sumBits); b != 0; b &= b - 1 {
+func (w *spanWalk) addToLaunch(launch int, start, end uint32, row uint32) {
+	for b := (start | end) & w.launchBits; b != 0; b &= b - 1 {
 		i := bitIndex(b)
-		f := &w.acc[launch*w.slots+w.slot[i]]
-		bit := uint32(1) << i
-		if w.sumBits&bit == 0 {
-			f.add(p, start&bit != 0, end&bit != 0)
-		} else if w.l.Data != nil && start&bit != 0 {
-			f.sum += w.l.Data[p.row]
-		}
+		w.add(&w.spans[launch*w.launchSlots+w.slot[i]], row, start>>i&1 != 0, end>>i&1 != 0)
+	}
+	if w.l.Data == nil {
+		return
+	}
+	for b := start & w.sumBits; b != 0; b &= b - 1 {
+		w.sums[launch*w.sumSlots+w.slot[bitIndex(b)]] += w.l.Data[row]
 	}
 }
 
-// cellsOf returns the cells of a core in a launch.
-func (w *spanWalk) cellsOf(k launchCore) []firstLast {
-	c, ok := w.byCore[k]
+// cellsOf returns the place of the cells of a core in a launch, which has a
+// marker in row.
+func (w *spanWalk) cellsOf(k launchCore, row uint32) int {
+	n, ok := w.index[k]
 	if !ok {
-		c = make([]firstLast, len(w.slot))
-		w.byCore[k] = c
-		w.coreOrder = append(w.coreOrder, k)
+		n = int32(len(w.cores))
+		w.index[k] = n
+		w.cores = append(w.cores, coreInLaunch{k, row})
+		for range w.coreSlots {
+			w.cells = append(w.cells, rowSpan{noRow, noRow})
+		}
+	} else if c := &w.cores[n]; w.before(row, c.first) {
+		c.first = row
 	}
-	return c
+	return int(n) * w.coreSlots
 }
 
-// launchSpans returns the results of analysis i, a LaunchSpan.
-func (w *spanWalk) launchSpans(i int) (out []Series) {
+// launchSpansOf returns the results of analysis i, a LaunchSpan.
+func (w *spanWalk) launchSpansOf(i int) (out []Series) {
 	for launch := range w.ls.List {
-		if d, ok := w.acc[launch*w.slots+w.slot[i]].duration(); ok {
+		if d, ok := w.duration(w.spans[launch*w.launchSlots+w.slot[i]]); ok {
 			d.Launch = launch
 			out = append(out, Series{Launch: launch, Core: -1, Values: []Duration{d}})
 		}
@@ -604,33 +633,47 @@ func (w *spanWalk) launchSpans(i int) (out []Series) {
 	return out
 }
 
-// sums returns the results of analysis i, a DataSum.
-func (w *spanWalk) sums(i int, zeros bool) (out []Series) {
+// sumsOf returns the results of analysis i, a DataSum.
+func (w *spanWalk) sumsOf(i int, zeros bool) (out []Series) {
 	for launch := range w.ls.List {
-		if sum := w.acc[launch*w.slots+w.slot[i]].sum; sum != 0 || zeros {
+		if sum := w.sums[launch*w.sumSlots+w.slot[i]]; sum != 0 || zeros {
 			out = append(out, Series{Launch: launch, Core: -1, Values: []Duration{{Cycles: sum, StartRow: noRow, EndRow: noRow, Launch: launch, Core: -1}}})
 		}
 	}
 	return out
 }
 
-// coreSpans returns the results of analysis i, a LaunchByCore, cores in the
+// coreSpansOf returns the results of analysis i, a LaunchByCore, cores in the
 // order in which they appear, as the vendor's script lists them.
-func (w *spanWalk) coreSpans(i int) (out []Series) {
-	slices.SortStableFunc(w.coreOrder, func(x, y launchCore) int {
-		return cmp.Or(cmp.Compare(x.launch, y.launch), w.firstOf[x].compare(w.firstOf[y]))
+func (w *spanWalk) coreSpansOf(i int) (out []Series) {
+	order := make([]int32, len(w.cores))
+	for n := range order {
+		order[n] = int32(n)
+	}
+	slices.SortFunc(order, func(x, y int32) int {
+		a, b := &w.cores[x], &w.cores[y]
+		switch {
+		case a.launch != b.launch:
+			return cmp.Compare(a.launch, b.launch)
+		case a.first == b.first:
+			return 0
+		case w.before(a.first, b.first):
+			return -1
+		}
+		return 1
 	})
-	for _, k := range w.coreOrder {
-		d, ok := w.byCore[k][i].duration()
+	for _, n := range order {
+		d, ok := w.duration(w.cells[int(n)*w.coreSlots+w.slot[i]])
 		if !ok {
 			continue
 		}
-		d.Launch, d.Core = k.launch, k.core
-		if n := len(out); n > 0 && out[n-1].Launch == k.launch {
+		c := &w.cores[n]
+		d.Launch, d.Core = int(c.launch), int(c.core)
+		if n := len(out); n > 0 && out[n-1].Launch == d.Launch {
 			out[n-1].Values = append(out[n-1].Values, d)
 			continue
 		}
-		out = append(out, Series{Launch: k.launch, Core: -1, Values: []Duration{d}})
+		out = append(out, Series{Launch: d.Launch, Core: -1, Values: []Duration{d}})
 	}
 	return out
 }

@@ -54,6 +54,7 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 		}
 	}
 	var out []DeviceMap
+	var kiv, fiv []ecs.Interval // of one core
 	for d := range t.Devices {
 		for s := range l.Sessions {
 			m := DeviceMap{Device: t.Devices[d], Session: uint32(s), Arch: l.Sessions[s].Arch, FreqMHz: l.Sessions[s].FreqMHz, AnyZone: !anyKernel}
@@ -84,7 +85,7 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 					continue
 				}
 				b := CoreBusy{Core: c}
-				var kiv, fiv []ecs.Interval
+				kiv, fiv = kiv[:0], fiv[:0]
 				for _, lane := range core.Lanes {
 					for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
 						if l.Runs[l.Run[l.Zones.Begin[z]]].Session != uint32(s) {

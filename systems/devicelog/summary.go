@@ -22,7 +22,7 @@ type Summary struct {
 }
 
 // summarize describes v, which it sorts.
-func summarize(v []uint64) Summary {
+func summarize[T uint32 | uint64](v []T) Summary {
 	n := len(v)
 	if n == 0 {
 		return Summary{}
@@ -31,10 +31,10 @@ func summarize(v []uint64) Summary {
 	var hi, lo uint64
 	for _, x := range v {
 		var c uint64
-		lo, c = bits.Add64(lo, x, 0)
+		lo, c = bits.Add64(lo, uint64(x), 0)
 		hi += c
 	}
-	s := Summary{Count: uint64(n), Sum: lo, Min: v[0], Max: v[n-1]}
+	s := Summary{Count: uint64(n), Sum: lo, Min: uint64(v[0]), Max: uint64(v[n-1])}
 	if hi > 0 {
 		s.Sum = math.MaxUint64
 		s.Mean = (float64(hi)*(1<<64) + float64(lo)) / float64(n)
@@ -48,12 +48,12 @@ func summarize(v []uint64) Summary {
 	}
 	s.Std = math.Sqrt(squares / float64(n))
 	s.Median = medianSorted(v)
-	s.P95 = v[(n*95+99)/100-1]
+	s.P95 = uint64(v[(n*95+99)/100-1])
 	return s
 }
 
 // medianSorted is the middle of sorted values.
-func medianSorted(v []uint64) float64 {
+func medianSorted[T uint32 | uint64](v []T) float64 {
 	n := len(v)
 	if n == 0 {
 		return math.NaN()

@@ -474,7 +474,7 @@ func (b *builder) sortLanes() []uint32 {
 	}
 	b.moveMeta(order)
 	permute(order, l)
-	l.Src = order
+	l.Src, _ = components.NewSourceRows(order)
 	return spare
 }
 

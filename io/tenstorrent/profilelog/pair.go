@@ -79,7 +79,7 @@ func pair(l *components.DeviceLog, spare []uint32) {
 		}
 		first := rows[0]
 		for _, r := range rows {
-			if l.Src[r] < l.Src[first] {
+			if l.Src.At(int(r)) < l.Src.At(int(first)) {
 				first = r
 			}
 		}

@@ -220,7 +220,7 @@ func TestWriteReadRoundTrip(t *testing.T) {
 			rt.Fatalf("%d rows of %d", l.Rows(), n)
 		}
 		for m := range l.Time {
-			w := rows[l.Src[m]]
+			w := rows[l.Src.At(m)]
 			d := l.Defs[l.Def[m]]
 			k := l.Keys[d.Key]
 			ln, run := l.Lanes[l.LaneOfMarker(m)], l.Runs[l.Run[m]]

@@ -36,8 +36,8 @@ func readText(t testing.TB, text string, opt Options) *components.DeviceLog {
 func checkLog(t testing.TB, l *components.DeviceLog) {
 	t.Helper()
 	n := l.Rows()
-	if len(l.Def) != n || len(l.Run) != n || len(l.Src) != n || l.Data != nil && len(l.Data) != n {
-		t.Fatalf("columns have %d, %d, %d, %d, %d rows", n, len(l.Def), len(l.Run), len(l.Src), len(l.Data))
+	if len(l.Def) != n || len(l.Run) != n || l.Src.Len() != n || l.Data != nil && len(l.Data) != n {
+		t.Fatalf("columns have %d, %d, %d, %d, %d rows", n, len(l.Def), len(l.Run), l.Src.Len(), len(l.Data))
 	}
 	if n == 0 {
 		return
@@ -47,7 +47,8 @@ func checkLog(t testing.TB, l *components.DeviceLog) {
 	}
 	used := make([]uint8, n)
 	src := make([]bool, n)
-	for _, s := range l.Src {
+	for m := range n {
+		s := l.Src.At(m)
 		if int(s) >= n || src[s] {
 			t.Fatalf("source row %d is missing or twice", s)
 		}
@@ -220,8 +221,8 @@ func TestAgainstPlainReader(t *testing.T) {
 			return nil
 		}
 		byRow := make([]int, len(rows))
-		for m, s := range l.Src {
-			byRow[s] = m
+		for m := range l.Rows() {
+			byRow[l.Src.At(m)] = m
 		}
 		for i, rec := range rows {
 			m := byRow[i]
