@@ -176,7 +176,7 @@ type DeviceLog struct {
 	Def     []uint32
 	Run     []uint32
 	Src     SourceRows // row number in the file, from 0
-	Data    []uint64 // attached data; nil where the log has none
+	Data    []uint64   // attached data; nil where the log has none
 
 	// Meta data texts of the few rows that have one, by ascending row.
 	MetaRow  []uint32
