@@ -67,6 +67,8 @@ func impossible(o *profilelog.Op) string {
 		return fmt.Sprintf("a kernel of %.0f ns inside a firmware time of %.0f ns", o.Kernel, o.FW)
 	case o.Kernel > 3600e9:
 		return fmt.Sprintf("a kernel of %.0f ns, more than an hour", o.Kernel)
+	case o.Available > 0 && o.Cores > o.Available:
+		return fmt.Sprintf("%d cores of %d", o.Cores, o.Available)
 	case o.FWStart >= 0 && o.FWEnd >= 0 && o.FWEnd < o.FWStart:
 		return fmt.Sprintf("firmware that ends at cycle %d, before its start at %d", o.FWEnd, o.FWStart)
 	}
@@ -85,6 +87,13 @@ func SummarizeOps(t *profilelog.OpsTable) OpsSummary {
 	nsPerCycle := math.NaN()
 	shares := map[*OpRow][2]float64{}
 	devices := map[int64]*DeviceOps{}
+	// An operator's place in time; a table joined of several passes may have it
+	// more than once.
+	type place struct {
+		code                               string
+		device, call, trace, session, a, b int64
+	}
+	lines := map[place]int{}
 	for i := range t.Ops {
 		o := &t.Ops[i]
 		device := o.Type == "tt_dnn_device" || o.Type == "" && (t.Family == "C++" || t.Family == "analyzer")
@@ -120,7 +129,14 @@ func SummarizeOps(t *profilelog.OpsTable) OpsSummary {
 				devices[o.Device] = d
 			}
 			d.Ops++
-			switch why := impossible(o); {
+			why := impossible(o)
+			if at := (place{o.Code, o.Device, o.CallCount, o.TraceID, o.Session, o.FWStart, o.FWEnd}); why == "" && o.FWEnd > o.FWStart && o.FWStart >= 0 {
+				if line := lines[at]; line > 0 {
+					why = fmt.Sprintf("the operator, call and cycles of line %d again", line)
+				}
+				lines[at] = o.Line
+			}
+			switch {
 			case why != "":
 				if s.Impossible++; s.Impossible == 1 {
 					s.FirstImpossible = fmt.Sprintf("line %d, %s: %s", o.Line, o.Code, why)

@@ -28,3 +28,21 @@ Add,tt_dnn_device,1,blackhole,950,960,10,-5
 		t.Errorf("devices %+v", s.Devices)
 	}
 }
+
+// A row that a joined table has twice counts once; more cores than there are
+// cannot be.
+func TestOpsContradictions(t *testing.T) {
+	table, err := profilelog.ReadOps(strings.NewReader(`OP CODE;OP TYPE;DEVICE ID;GLOBAL CALL COUNT;CORE COUNT;AVAILABLE WORKER CORE COUNT;DEVICE FW START CYCLE;DEVICE FW END CYCLE;DEVICE FW DURATION [ns];DEVICE KERNEL DURATION [ns]
+Matmul;tt_dnn_device;0;1;8;64;1000;1100;100;90
+Matmul;tt_dnn_device;0;1;8;64;1000;1100;100;90
+Matmul;tt_dnn_device;0;2;8;64;1200;1300;100;90
+Matmul;tt_dnn_device;0;3;80;64;1400;1500;100;90
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := SummarizeOps(table)
+	if s.Kernel != 180 || s.Impossible != 2 || s.FirstImpossible != "line 3, Matmul: the operator, call and cycles of line 2 again" {
+		t.Errorf("kernels %v, %d impossible, %q", s.Kernel, s.Impossible, s.FirstImpossible)
+	}
+}

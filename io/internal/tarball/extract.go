@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"perfsim/io/fault"
 	"perfsim/io/fileset"
 	"perfsim/io/internal/lock"
 )
@@ -48,19 +49,24 @@ type Extracted struct {
 // other than files and folders, names that are not safe, two members of one
 // name and files that exist (without Overwrite) are errors.
 func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err error) {
-	made, err := mkdir(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil && made {
-			os.Remove(dir) // only if nothing else came in
+	dir = filepath.Clean(dir)
+	within, fresh, mode := dir, "", fs.FileMode(0o700)
+	switch fi, err := os.Stat(dir); {
+	case err == nil && !fi.IsDir():
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	case errors.Is(err, fs.ErrNotExist) && filepath.Base(dir) != "..":
+		// The temporary folder becomes the new one: a rename for all files.
+		within, fresh, mode = filepath.Dir(dir), filepath.Base(dir), 0o777
+		if err := os.MkdirAll(within, 0o777); err != nil {
+			return nil, err
 		}
-	}()
-	if err := fileset.Recover(dir); err != nil {
+	case err != nil:
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
+	if err := fileset.Recover(within); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(within)
 	if err != nil {
 		return nil, err
 	}
@@ -68,18 +74,22 @@ func Extract(r *Reader, dir string, opt ExtractOptions) (files []Extracted, err 
 	var b [6]byte
 	rand.Read(b[:])                                   // never fails, by its contract
 	stage := fmt.Sprintf(".perfsim-unpack.%x.tmp", b) // see package fileset
-	if err := root.Mkdir(stage, 0o700); err != nil {
+	if err := root.Mkdir(stage, mode); err != nil {
 		return nil, err
 	}
 	defer root.RemoveAll(stage)
-	if held, err := lock.Path(filepath.Join(dir, stage)); err == nil {
+	if held, err := lock.Path(filepath.Join(within, stage)); err == nil {
 		defer held.Close()
 	}
 
 	x := extraction{root: root, depth: r.lim.Depth, stage: stage, opt: opt, kind: map[string]Kind{}, found: make([]bool, len(opt.Names)),
 		there: map[string]bool{".": true, stage: true}}
+	defer x.leave()
 	if err := x.unpack(r); err != nil {
 		return nil, err
+	}
+	if fresh != "" {
+		return x.files, x.become(fresh)
 	}
 	if err := x.place(); err != nil {
 		return nil, fmt.Errorf("in %s: %w", dir, err)
@@ -101,6 +111,46 @@ type extraction struct {
 	depth int             // most folders of a path, 0 for any
 	there map[string]bool // folders that are there
 	found []bool          // which of opt.Names were there
+	in    string          // the folder that is open for writing, below root
+	open  *os.Root        // nil for none
+}
+
+// become gives the temporary folder its name, which nothing has.
+func (x *extraction) become(name string) error {
+	for _, d := range x.dirs {
+		if err := x.mkdirAll(x.staged(d), nil); err != nil {
+			return err
+		}
+	}
+	if err := fault.At("rename", name); err != nil {
+		return err
+	}
+	return x.root.Rename(x.stage, name)
+}
+
+// enter opens the folder that a file is written to, once for files that follow
+// one another.
+func (x *extraction) enter(dir string) (*os.Root, error) {
+	if x.open != nil && x.in == dir {
+		return x.open, nil
+	}
+	x.leave()
+	if err := x.mkdirAll(dir, nil); err != nil {
+		return nil, err
+	}
+	r, err := x.root.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	x.in, x.open = dir, r
+	return r, nil
+}
+
+func (x *extraction) leave() {
+	if x.open != nil {
+		x.open.Close()
+		x.open = nil
+	}
 }
 
 // unpack reads the archive to its end into the temporary folder.
@@ -209,10 +259,12 @@ func (x *extraction) target(e Entry) (name string, skip bool, err error) {
 func (x *extraction) staged(name string) string { return x.stage + "/" + name }
 
 func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
-	if err := x.mkdirAll(path.Dir(file), nil); err != nil {
+	dir, err := x.enter(path.Dir(file))
+	if err != nil {
 		return err
 	}
-	f, err := x.root.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	file = path.Base(file)
+	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -246,7 +298,7 @@ func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
 		return fmt.Errorf("member %q: %w", e.Name, err)
 	}
 	if e.ModTime.Unix() > 0 { // zero is the reproducible archives' "no time"
-		x.root.Chtimes(file, e.ModTime, e.ModTime) // not worth failing for
+		dir.Chtimes(file, e.ModTime, e.ModTime) // not worth failing for
 	}
 	return nil
 }
@@ -311,18 +363,4 @@ func (x *extraction) mkdirAll(dir string, made *[]string) error {
 		*made = append(*made, dir)
 	}
 	return nil
-}
-
-// mkdir makes the folder to extract to; made tells that it was not there.
-func mkdir(dir string) (made bool, err error) {
-	if fi, err := os.Stat(dir); err == nil {
-		if !fi.IsDir() {
-			return false, fmt.Errorf("%s is not a directory", dir)
-		}
-		return false, nil
-	}
-	if err := os.MkdirAll(filepath.Clean(dir), 0o777); err != nil {
-		return false, err
-	}
-	return true, nil
 }
