@@ -83,7 +83,11 @@ func newPlan(r *reference) *plan {
 	}
 	at := map[key]uint32{}
 	var distinct []key
+	used := r.used()
 	for op, c := range r.costs {
+		if used != nil && !used[op] {
+			continue
+		}
 		_, listed := r.ref.Costs[r.m.OpcodeName(components.Opcode(op))]
 		k := key{c, listed}
 		first, ok := at[k]
@@ -106,6 +110,22 @@ func newPlan(r *reference) *plan {
 		p.windows[l] = r.windowOf(uint16(l))
 	}
 	return p
+}
+
+// fewRows is up to how many rows it is worth looking which opcodes there are:
+// the formulas of all take as long as some thousands of rows.
+const fewRows = 1 << 16
+
+// used tells which opcodes a module of few rows has; nil stands for all.
+func (r *reference) used() []bool {
+	if r.m.Instr.Len() > fewRows {
+		return nil
+	}
+	used := make([]bool, len(r.costs))
+	for _, op := range r.m.Instr.Opcode.Slice() {
+		used[op] = true
+	}
+	return used
 }
 
 // windowOf is window with the lane known and the flags none.

@@ -301,7 +301,11 @@ func peaksOf(w *components.World) (*Peaks, string) {
 	hbm := mach.Memory.HBMRate * 1e9
 	p.Source = []string{fmt.Sprintf("%s: %d by %d cells at %.1f GHz, %g GB/s of HBM a core", mach.Name, array, array, float64(mach.Clock.PEArray)/100, mach.Memory.HBMRate)}
 	p.FLOPs, p.HBM = one*float64(p.Cores), hbm*float64(p.Cores)
-	if of, err := machine.Load(m.Arch); err != nil || of.Name != mach.Name {
+	metadata := func(a components.Attribute) bool { return strings.HasPrefix(a.Key, "metadata.") }
+	if !slices.ContainsFunc(m.Attributes, metadata) {
+		return p, ""
+	}
+	if of, err := machine.Embedded(m.Arch); err != nil || of.Name != mach.Name {
 		return p, ""
 	}
 	number := func(key string) float64 {
