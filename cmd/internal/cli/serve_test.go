@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -161,5 +162,80 @@ func TestServeAnswersAsCommands(t *testing.T) {
 		if diff := cmp.Diff(want[n], a.Result); diff != "" {
 			t.Errorf("%s: (-command +service)\n%s", what[n], diff)
 		}
+	}
+}
+
+// clientCode asks through the Python client, over HTTP and over JSON lines of a
+// process of its own.
+const clientCode = `
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import perfsim_client as p
+module = open(os.path.join(sys.argv[1], "tiled_matmul.bir.json"), "rb").read()
+for client in [p.Client("unix:" + sys.argv[2]), p.Client.start(sys.argv[3], root=sys.argv[1])]:
+    with client as c:
+        held = c.predict(module, machine="trn2", model="reference")
+        again = c.predict(module_id=held["module_id"], machine="trn2", model="reference", causes=0)
+        assert again["latency_ns"] == held["latency_ns"] and again["causes"] == [] and held["causes"]
+        slow = [{"instruction": "#0", "latency_ns": 10**6}]
+        for given in [dict(module_id=held["module_id"]), dict(module=module)]:
+            assert c.predict(changes=slow, model="reference", **given)["latency_ns"] > 10**6
+        assert c.whatif(module_id=held["module_id"], set=["pe.clock=2x"])["points"][0]["latency_ns"] > 0
+        assert c.explain(module, top=1)["bound"]
+        assert c.diff(module, machine_b="trn1")["kernel"]["a_ns"] > 0
+        assert p.reward(c, module, 2 * held["latency_ns"], machine="trn2", model="reference") == 0.5
+        assert p.reward(c, b"no module", 1) == -1
+        try:
+            c.predict(module_id="none")
+        except p.PerfsimError as e:
+            assert e.status == 404
+        else:
+            raise AssertionError("a module that is not held")
+        answers = c.batch([dict(call="predict", body=module), dict(call="nothing")] * 20)
+        assert [isinstance(a, p.PerfsimError) for a in answers] == [False, True] * 20
+sys.modules["pandas"] = None
+try:
+    p.table("x.parquet")
+except ImportError as e:
+    assert "pip install pandas pyarrow" in str(e)
+else:
+    raise AssertionError("a table without pandas")
+print("passed")
+`
+
+// The Python client speaks both protocols, and says what its tables need.
+func TestPythonClient(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not on the path")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "perfsim")
+	if out, err := exec.Command("go", "build", "-o", program, "../../perfsim").CombinedOutput(); err != nil {
+		t.Skipf("the program cannot be built here: %v: %s", err, out)
+	}
+	socket := filepath.Join(dir, "s")
+	server := exec.Command(program, "serve", "--unix", socket)
+	diag, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Wait()
+	defer server.Process.Kill()
+	if _, err := bufio.NewReader(diag).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	examples, err := filepath.Abs("../../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := exec.Command(python, "-B", "-c", clientCode, examples, socket, program)
+	client.Env = append(os.Environ(), "PERFSIM_TOKEN=")
+	if out, err := client.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "passed" {
+		t.Errorf("%v: %s", err, out)
 	}
 }
