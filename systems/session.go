@@ -143,6 +143,9 @@ func (l *Loaded) Bytes() int64 {
 	if l.expanded != nil && l.expanded != l.Module {
 		n += l.expanded.Bytes()
 	}
+	if l.preAlloc != nil { // about as large
+		n *= 2
+	}
 	return n
 }
 

@@ -28,7 +28,18 @@ type heldModule struct {
 
 	mu       sync.Mutex
 	variants map[string]*systems.Loaded // by what loading depends on
-	bytes    int64                      // as held counts it; under its lock
+	counted  int64                      // bytes, as held counts it; under its lock
+}
+
+// size returns the memory that the module takes.
+func (m *heldModule) size() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := int64(len(m.body)) + fixedBytes
+	for _, l := range m.variants {
+		n += l.Bytes() + fixedBytes
+	}
+	return n
 }
 
 func newHeld(limit int64) *held {
@@ -53,9 +64,10 @@ func (h *held) get(id string) *heldModule {
 	return e.Value.(*heldModule)
 }
 
-// put holds m, whose variants take so many bytes more than before. Others go
-// to make room, m too where it is larger than all there is.
-func (h *held) put(m *heldModule, more int64) {
+// put holds m as the one that was asked for last. Others go to make room, m too
+// where it is larger than all there is.
+func (h *held) put(m *heldModule) {
+	size := m.size()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.byID[m.id]
@@ -66,11 +78,10 @@ func (h *held) put(m *heldModule, more int64) {
 	if e == nil {
 		e = h.order.PushFront(m)
 		h.byID[m.id] = e
-		m.bytes = int64(len(m.body)) + fixedBytes
-		h.bytes += m.bytes
 	}
-	m.bytes += more
-	h.bytes += more
+	h.order.MoveToFront(e)
+	h.bytes += size - m.counted
+	m.counted = size
 	for h.bytes > h.limit {
 		h.drop(h.order.Back())
 		h.evicted++
@@ -84,8 +95,8 @@ const fixedBytes = 4096
 func (h *held) drop(e *list.Element) {
 	m := h.order.Remove(e).(*heldModule)
 	delete(h.byID, m.id)
-	h.bytes -= m.bytes
-	m.bytes = 0
+	h.bytes -= m.counted
+	m.counted = 0
 }
 
 // clear forgets all modules.

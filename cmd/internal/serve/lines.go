@@ -51,8 +51,20 @@ func (s *Server) Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 // answers.
 func (s *Server) readLines(ctx context.Context, r *bufio.Reader, queue chan<- chan []byte) error {
 	for ctx.Err() == nil {
-		line, err := readLine(r, s.opt.MaxBody/3*4+firstRead)
-		if len(line) == 0 && err != nil && !errors.Is(err, errLongLine) {
+		taken := int64(0)
+		line, err := readLine(r, s.opt.MaxBody/3*4+firstRead, func(n int64) bool {
+			ok := s.bodies.TryAcquire(n)
+			if ok {
+				taken += n
+			}
+			return ok
+		})
+		refused := errors.Is(err, errLongLine) || errors.Is(err, errBusy)
+		if refused || err != nil && len(line) == 0 || len(bytes.TrimSpace(line)) == 0 {
+			s.bodies.Release(taken)
+			taken = 0
+		}
+		if len(line) == 0 && err != nil && !refused {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -65,13 +77,21 @@ func (s *Server) readLines(ctx context.Context, r *bufio.Reader, queue chan<- ch
 		select {
 		case queue <- answer:
 		case <-ctx.Done():
+			s.bodies.Release(taken)
 			return ctx.Err()
 		}
-		if errors.Is(err, errLongLine) {
-			answer <- lineText(nil, http.StatusRequestEntityTooLarge, errorText(err.Error()))
+		if refused {
+			status := http.StatusRequestEntityTooLarge
+			if errors.Is(err, errBusy) {
+				status = http.StatusServiceUnavailable
+			}
+			answer <- lineText(nil, status, errorText(err.Error()))
 			continue
 		}
-		go func() { answer <- s.line(ctx, line) }()
+		go func() {
+			defer s.bodies.Release(taken)
+			answer <- s.line(ctx, line)
+		}()
 	}
 	return ctx.Err()
 }
@@ -108,26 +128,32 @@ func lineText(id json.RawMessage, status int, answer []byte) []byte {
 	return b
 }
 
-var errLongLine = errors.New("the line is longer than a request can be")
+var (
+	errLongLine = errors.New("the line is longer than a request can be")
+	errBusy     = errors.New("the bodies of other requests take all memory there is for them: try again later")
+)
 
 // readLine reads up to a line end, which is left out. A line of more than limit
-// bytes is skipped and is errLongLine.
-func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
+// bytes is skipped and is errLongLine, one for which take has no memory errBusy.
+func readLine(r *bufio.Reader, limit int64, take func(n int64) bool) ([]byte, error) {
 	var line []byte
-	long := false
+	var refused error
 	for {
 		part, err := r.ReadSlice('\n')
-		if !long && int64(len(line)+len(part)) > limit {
-			long, line = true, nil
-		}
-		if !long {
+		switch {
+		case refused != nil:
+		case int64(len(line)+len(part)) > limit:
+			refused, line = errLongLine, nil
+		case !take(int64(len(part))):
+			refused, line = errBusy, nil
+		default:
 			line = append(line, part...)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && (err == nil || errors.Is(err, io.EOF)):
-			return nil, errLongLine
+		case refused != nil && (err == nil || errors.Is(err, io.EOF)):
+			return nil, refused
 		case errors.Is(err, io.EOF) && len(line) > 0:
 			return line, nil
 		}

@@ -80,7 +80,7 @@ func (s *Server) load(ctx context.Context, q *request, in input, set systems.Set
 	plain, lowered := q.variantKey(&set, false), q.variantKey(&set, true)
 	for _, k := range []string{plain, lowered} {
 		if l := m.variant(k); l != nil {
-			s.held.put(m, 0)
+			s.held.put(m)
 			return l, m.id, nil
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Server) load(ctx context.Context, q *request, in input, set systems.Set
 		k = lowered
 	}
 	m.keep(k, l)
-	s.held.put(m, l.Bytes())
+	s.held.put(m)
 	return l, m.id, nil
 }
 

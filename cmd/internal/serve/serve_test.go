@@ -343,3 +343,54 @@ func TestBatchStreams(t *testing.T) {
 		go fmt.Fprintf(w, "{\"id\":%d,\"call\":\"predict\",\"path\":\"loop.bir.json\"}\n", id+1)
 	}
 }
+
+// Lines take their memory from what there is for bodies, and give it back.
+func TestLinesShareMemory(t *testing.T) {
+	t.Parallel()
+	s := server(t, nil)
+	all := bodiesAtOnce * s.opt.MaxBody
+	status := func() int {
+		var out bytes.Buffer
+		if err := s.Lines(context.Background(), strings.NewReader(`{"call":"predict"}`+"\n"), &out); err != nil {
+			t.Fatal(err)
+		}
+		var a lineAnswer
+		if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+			t.Fatal(err)
+		}
+		return a.Status
+	}
+	if !s.bodies.TryAcquire(all) {
+		t.Fatal("memory is in use")
+	}
+	if got := status(); got != 503 {
+		t.Errorf("status %d without memory", got)
+	}
+	s.bodies.Release(all)
+	if got := status(); got != 400 {
+		t.Errorf("status %d with memory", got)
+	}
+	for end := time.Now().Add(10 * time.Second); !s.bodies.TryAcquire(all); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("lines keep memory")
+		}
+	}
+}
+
+// A module that was dropped and comes back with its variants is counted whole.
+func TestHeldCount(t *testing.T) {
+	t.Parallel()
+	s := server(t, nil)
+	q := &request{Call: "predict", body: []byte(example(t, "loop.bir.json"))}
+	if status, answer := s.do(context.Background(), q); status != 200 {
+		t.Fatalf("%s", answer)
+	}
+	_, want, _ := s.held.count()
+	m := s.held.get(digest(q.body))
+	s.held.clear()
+	s.held.put(m)
+	s.held.put(m)
+	if _, got, _ := s.held.count(); got != want || got <= int64(len(q.body)) {
+		t.Errorf("%d bytes are counted, %d before", got, want)
+	}
+}
