@@ -37,8 +37,8 @@ func simulate(ctx context.Context, i *Item, device bool, r systems.Request) erro
 	}
 	i.set(latency+extra, lo+extra, hi+extra)
 	for _, n := range res.Notes() {
-		if n.Code == "buffers-overflow" || strings.Contains(n.Code, "spill") {
-			i.Note = n.Text
+		if n.Code == "buffers-overflow" || n.Code == components.NoteSpills || strings.HasPrefix(n.Code, "kernel-") {
+			i.Note = strings.TrimPrefix(i.Note+"; "+n.Text, "; ")
 		}
 	}
 	return nil
@@ -93,7 +93,11 @@ func sourceJob(it Item, opt *Options, path, mach string, call format.KernelCall,
 		it.Reason = errNotExecuted.Error()
 	}
 	return job{it, func(ctx context.Context, i *Item) error {
-		return simulate(ctx, i, false, kernelRequest(opt, path, mach, call, asWritten))
+		err := simulate(ctx, i, false, kernelRequest(opt, path, mach, call, asWritten))
+		if err != nil {
+			return errors.New(strings.ReplaceAll(err.Error(), filepath.Dir(path)+string(filepath.Separator), ""))
+		}
+		return nil
 	}}
 }
 
