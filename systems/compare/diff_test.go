@@ -285,6 +285,22 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// TestWaitsInLoops: a body's gap counts as often as it runs, the way into it
+// and out of it not at all.
+func TestWaitsInLoops(t *testing.T) {
+	m := module(t, []row{{op: "COPY", engine: dve, start: 0, dur: 10, id: 1}, {op: "ADD", engine: dve, start: 900, dur: 10, id: 2},
+		{op: "MAX", engine: dve, start: 930, dur: 10, id: 3}, {op: "COPY", engine: dve, start: 1000, dur: 10, id: 4}, {op: "MAX", engine: dve, start: 1015, dur: 5, id: 5}})
+	b := m.Blocks.Add(0, 0, 1, 1, 30)
+	m.Blocks.End.Set(b, 3)
+	s := Measured(m)
+	s.times = components.NewExecutions(m, components.Trips)
+	r := Compare(s, s, Options{})
+	// 20 ns in the body, 30 times, and 5 behind the loop.
+	if len(r.Waits) != 1 || r.Waits[0].A != 30*20+5 {
+		t.Errorf("%+v", r.Waits)
+	}
+}
+
 // TestSelf compares random timelines with themselves and with themselves moved
 // as a whole: nothing may differ.
 func TestSelf(t *testing.T) {

@@ -54,28 +54,49 @@ func (r *Report) waits(a, b *Side) {
 
 // eachWait calls f with every instruction that starts later than its engine
 // was free, what it waited for (q is -1 where that is not known) and the time.
+// The events of a loop's body are those of one iteration: from another block
+// into a body, or out of it, no time is told.
 func (s *Side) eachWait(f func(i, q int, kind components.EdgeKind, ns float64)) {
 	m := s.Module
 	waits := m.WaitOpcodes()
+	block := innermost(m)
 	rows := byEngine(s)
 	for _, e := range sortedKeys(rows, nil) {
 		list := rows[e]
 		slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(s.Start[x], s.Start[y]) })
 		free := math.Inf(-1)
+		last := -1
 		var pending []int // semaphore waits before the instruction
 		for _, i := range list {
 			pending = append(pending, i)
 			if waits[m.Instr.Opcode.At(i)] {
 				continue
 			}
-			if gap := s.Start[i] - free; gap > 0 && !math.IsInf(free, -1) {
+			if gap := s.Start[i] - free; gap > 0 && last >= 0 && (block == nil || block[i] == block[last]) {
 				q, kind := s.producer(pending)
 				f(i, q, kind, gap)
 			}
 			free = max(free, s.End[i])
+			last = i
 			pending = pending[:0]
 		}
 	}
+}
+
+// innermost returns the block of every row, the innermost one where loops nest;
+// nil for a module without loops.
+func innermost(m *components.Module) []int32 {
+	t := &m.Blocks
+	if !slices.ContainsFunc(t.Parent.Slice(), func(p uint32) bool { return p != 0 }) {
+		return nil
+	}
+	out := make([]int32, m.Instr.Len())
+	for b := range t.Len() { // inner blocks follow their loops
+		for i := t.First.At(b); i < t.End.At(b); i++ {
+			out[i] = int32(b)
+		}
+	}
+	return out
 }
 
 // signalling bounds the time in ns from the end of an instruction to the start
