@@ -86,6 +86,12 @@ func TestPageLabels(t *testing.T) {
 					if l[1] > l[2] || l[2] > l[3] || l[3] > p.Meta.Sections[0].Span || l[4] > l[3]-l[1] {
 						t.Errorf("%s: lane %s has a loop of %v in %d ns", in, r.Name, l, p.Meta.Sections[0].Span)
 					}
+					// An inner loop lies in the last iteration of the one around it.
+					for _, o := range r.Loops {
+						if o[6]+1 == l[6] && o[1] <= l[1] && l[3] <= o[3] && l[1] < o[2] {
+							t.Errorf("%s: lane %s: the loop %v begins before the last iteration of %v", in, r.Name, l, o)
+						}
+					}
 				}
 			}
 			for _, g := range p.Groups {

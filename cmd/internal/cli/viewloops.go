@@ -42,12 +42,28 @@ func (v *viewer) findLoops() {
 			v.loops = append(v.loops, l)
 		}
 	}
+	// The last iteration begins where its first inner loop does, whose events are
+	// those of that loop's last iteration.
+	for n := range v.loops {
+		for _, lane := range v.inner(n) {
+			v.loops[n].info.Start = min(v.loops[n].info.Start, lane.Start[components.RunA])
+		}
+	}
 	if len(v.loops) > mostLoops {
 		slices.SortStableFunc(v.loops, func(a, b blockLoop) int { return cmp.Compare(b.length(), a.length()) })
 		v.loopsLeft = len(v.loops) - mostLoops
 		v.loops = v.loops[:mostLoops]
 		slices.SortFunc(v.loops, func(a, b blockLoop) int { return cmp.Compare(a.repeat.First, b.repeat.First) })
 	}
+}
+
+// inner returns the lanes of the loops inside loop n; their times are of its last
+// iteration.
+func (v *viewer) inner(n int) (lanes []components.RepeatLane) {
+	for k := n + 1; k < len(v.loops) && v.loops[k].repeat.First < v.loops[n].repeat.End; k++ {
+		lanes = append(lanes, v.loops[k].repeat.Lanes...)
+	}
+	return lanes
 }
 
 // length returns about how long all iterations take, in ns.
@@ -83,6 +99,11 @@ func (v *viewer) addLoops(rows []web.Row, run components.Run) {
 			x.last, x.end = min(x.last, start), max(x.end, end)
 			x.busy += busy[i]
 			x.byKind[v.m.Instr.Opcode.At(int(i))] += busy[i]
+		}
+		for _, lane := range v.inner(n) {
+			if x := parts[lane.Lane]; x != nil {
+				x.last = min(x.last, lane.Start[run])
+			}
 		}
 		for _, lane := range l.repeat.Lanes {
 			x := parts[lane.Lane]
