@@ -98,8 +98,10 @@ func split(out *components.Module, i uint32) {
 	// The work is the transfer's.
 	in.Elems.Set(int(i), 0)
 	in.Parts.Set(int(i), 0)
-	if in.DMABytes.Len() > 0 {
+	if in.DMABytes.Len() > 0 { // optional columns, each of its own
 		in.DMABytes.Set(int(i), 0)
+	}
+	if in.DMARow.Len() > 0 {
 		in.DMARow.Set(int(i), 0)
 	}
 }

@@ -91,3 +91,18 @@ func TestExpand(t *testing.T) {
 		t.Fatalf("the trigger moves %d bytes, the transfer %d", m.Instr.DMABytes.Get(0), m.Instr.DMABytes.Get(1))
 	}
 }
+
+// Sizes in bytes without sizes of rows, as a snapshot may have them.
+func TestExpandWithoutRows(t *testing.T) {
+	m := read(t)
+	m.Instr.DMABytes.Resize(0)
+	m.Instr.DMABytes.Resize(m.Instr.Len())
+	m.Instr.DMARow.Resize(0)
+	m, err := transfer.Expand(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Instr.Len() != 4 {
+		t.Errorf("%d rows, want 4", m.Instr.Len())
+	}
+}

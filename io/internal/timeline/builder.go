@@ -110,9 +110,10 @@ func (b *Builder) preds() (off, edges []uint32) {
 // several instructions in a row.
 const longest = math.MaxUint32
 
-// mostSplit bounds how many instructions long work may become: times that
-// need more (52 days) are wrong.
-const mostSplit = 1 << 20
+// mostSplit bounds how many instructions long work may become, so that memory
+// follows from the size of the input and not from its times: 78 hours, and more
+// in inputs of many rows.
+func (b *Builder) mostSplit() int { return 1<<16 + 16*len(b.Rows) }
 
 // emitter fills the instruction table in program order.
 type emitter struct {
@@ -167,7 +168,7 @@ func (e *emitter) emit(r *Row, start uint64, measured bool) (first, last compone
 	in := &e.b.M.Instr
 	first = components.InstrID(in.Opcode.Len())
 	left := r.End - r.Start
-	if e.split+int(left/longest) > mostSplit {
+	if e.split+int(left/longest) > e.b.mostSplit() {
 		e.err = fmt.Errorf("%q lasts %d ns, or what lies before it: so long a time is taken for an error",
 			e.b.M.Symbols.String(r.Name), left)
 		left = 0
