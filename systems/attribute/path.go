@@ -337,6 +337,12 @@ func tailClass(m *components.Module, p *Path) Class {
 	return ClassSync
 }
 
+// OfHost tells whether a lane is a thread of the host, as the reader of traces
+// names them.
+func OfHost(m *components.Module, lane uint16) bool {
+	return strings.Contains(m.LaneName(lane), " host")
+}
+
 // stepClass is the class of a step's time, ClassCompute standing for both
 // compute and latency.
 func stepClass(m *components.Module, s Step) Class {
@@ -357,8 +363,8 @@ func stepClass(m *components.Module, s Step) Class {
 		return ClassMemory
 	case s.Via == components.CauseBarrier || flags&(components.FlagBarrier|components.FlagSequencer) != 0 || s.Via == components.CauseOrdered:
 		return ClassSync
-	case kind == components.LaneThread && strings.Contains(m.LaneName(uint16(lane)), " host"):
-		return ClassHost // as the reader of traces names the threads of the host
+	case kind == components.LaneThread && OfHost(m, uint16(lane)):
+		return ClassHost
 	}
 	return ClassCompute
 }

@@ -117,7 +117,10 @@ func groupOf(m *components.Module, by Grouping, names *groupNames) func(componen
 		return func(i components.InstrID) int { return named(m.LaneName(in.Lane.At(int(i)))) }
 	}
 	return func(i components.InstrID) int {
-		if m.Lanes.Kind.At(int(in.Lane.At(int(i)))) == components.LaneThread {
+		if l := in.Lane.At(int(i)); m.Lanes.Kind.At(int(l)) == components.LaneThread {
+			if attribute.OfHost(m, l) {
+				return named("(host)")
+			}
 			return named(m.InstrName(i))
 		}
 		return named(cmp.Or(function(i), none))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"perfsim/systems"
 	"perfsim/systems/explain"
@@ -65,9 +66,9 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 			if k == 3 {
 				break
 			}
-			busy = append(busy, e.Name+" "+nanos(e.NS))
+			busy = append(busy, cut(e.Name, 22)+" "+nanos(e.NS))
 		}
-		lines = append(lines, groupLine(source(t.x.World.Module, g.Name), strings.Join(busy, ", ")))
+		lines = append(lines, groupLine(source(t.x.World.Module, g.Name), busy))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -91,11 +92,20 @@ PERFECT is what the FLOPs and HBM bytes take at the machine's peaks.
 	return err
 }
 
-// groupLine names a group, with the busy time of its engines, in 80 columns.
-func groupLine(name, busy string) string {
-	const width = 80
-	if busy != "" {
-		busy = "  busy " + busy
+// groupLine names a group, with the busy time of as many of its engines as fit
+// beside the name.
+func groupLine(name string, busy []string) string {
+	const least = 30 // of the name
+	text := ""
+	for k, b := range busy {
+		next := text + ", " + b
+		if k == 0 {
+			next = "  busy " + b
+		}
+		if utf8.RuneCountInString(next) > textWidth-min(least, utf8.RuneCountInString(name)) {
+			break
+		}
+		text = next
 	}
-	return cut(name, max(24, width-len([]rune(busy)))) + busy
+	return cut(name, textWidth-utf8.RuneCountInString(text)) + text
 }
