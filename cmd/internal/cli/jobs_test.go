@@ -90,7 +90,8 @@ func folder(t *testing.T, dir string) map[string]string {
 
 // TestJobsCommandsAreComplete holds the list to every command with -j.
 func TestJobsCommandsAreComplete(t *testing.T) {
-	elsewhere := map[string]string{"bench": "its records tell times of this machine", "bench table": "it runs all models, which takes minutes"}
+	elsewhere := map[string]string{"bench": "its records tell times of this machine", "bench table": "it runs all models, which takes minutes",
+		"serve": "it answers until it is ended", "sweep": "its record tells times of this machine", "worker": "it takes the cases of a sweep"}
 	var visit func(c *cobra.Command, name string)
 	visit = func(c *cobra.Command, name string) {
 		if c.Flags().Lookup("jobs") != nil && elsewhere[name] == "" {
