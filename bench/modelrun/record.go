@@ -113,6 +113,9 @@ func (o *Outcome) Record(a Args) (*record.Record, error) {
 	if o.Emulated != "" {
 		r.SetText("emulated_dataformat", o.Emulated)
 	}
+	if o.Chosen != "" {
+		r.SetText("prediction_options", o.Chosen)
+	}
 	if list := a.ignored(); len(list) > 0 {
 		r.Set("ignored_options", object(list))
 	}

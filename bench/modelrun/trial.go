@@ -34,6 +34,8 @@ type Options struct {
 	Repeats             int
 	Jobs                int
 	Lower               lower.Options
+	Loops               components.Loops // LoopsUnset counts trips
+	Chosen              string           // options of the prediction that were given, for the record
 	// Cost is the cost model on machines with engines.
 	Cost components.Model
 	// Progress, where not nil, is told the stage and the share done of it.
@@ -60,6 +62,7 @@ type Outcome struct {
 	Model      *models.Model
 	Machine    string
 	Device     string // tt, cuda or trn
+	Chosen     string // options of the prediction that were given
 	Emulated   string // format in the place of one that the device does not have; "" for none
 	DeviceName string
 	Params     int64
@@ -184,7 +187,7 @@ func Run(ctx context.Context, opt Options) (*Outcome, error) {
 	if err := t.settle(&opt); err != nil {
 		return nil, err
 	}
-	out := &Outcome{}
+	out := &Outcome{Chosen: opt.Chosen}
 	watch := watchMemory()
 	defer watch.stop()
 	for range max(opt.Repeats, 1) {
@@ -324,11 +327,15 @@ func (o *Outcome) onEngines(ctx context.Context, opt Options, t *target, p *mode
 		return nil, fmt.Errorf("lowering lost work: %w", err)
 	}
 	ph.Executed = res.Report.Executed
+	loops := opt.Loops
+	if loops == components.LoopsUnset {
+		loops = components.Trips
+	}
 	return func() (uint64, int, error) {
 		n := res.Module.Instr.Len()
 		opt.Progress("simulating "+p.Name, 0, int64(n))
 		r, err := systems.Simulate(ctx, systems.Request{Reading: systems.Reading{Module: res.Module, Jobs: opt.Jobs}, On: m,
-			Settings: systems.Settings{Model: opt.Cost, Loops: components.Trips}})
+			Settings: systems.Settings{Model: opt.Cost, Loops: loops}})
 		if err != nil {
 			return 0, 0, err
 		}

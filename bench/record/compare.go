@@ -69,7 +69,7 @@ func Compare(files []Named) *Comparison {
 // identity is what makes two records repeats of one run.
 func identity(r *Record) string {
 	var b strings.Builder
-	for _, k := range []string{"model", "config", "task", "microbatch", "device", "device_name", "machine", "dataformat", "math_fidelity", "loop_count", "input_size", "num_tokens"} {
+	for _, k := range []string{"model", "config", "task", "microbatch", "device", "device_name", "machine", "dataformat", "math_fidelity", "loop_count", "input_size", "num_tokens", "prediction_options"} {
 		v, _ := r.Raw(k)
 		b.WriteString(v + "\x00")
 	}

@@ -82,6 +82,7 @@ func marks() []field {
 		{"machine", String, false, true, "description the prediction is for"},
 		{"device_type", String, false, true, "kind of device: the name of its description"},
 		{"emulated_dataformat", String, false, true, "format that the device takes in the place of dataformat, which it does not have"},
+		{"prediction_options", String, false, true, "options of the prediction that were given: cost model, loops, lowering"},
 		{"ignored_options", "object", false, true, "options that were given and have no effect on a simulation, with the reason"},
 		{"null_reasons", "object", false, true, "why a property is null, by its name"},
 		{"notes", "array", false, true, "what the prediction leaves out"},

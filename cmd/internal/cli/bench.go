@@ -24,7 +24,6 @@ import (
 	"perfsim/components"
 	"perfsim/io/xla/hlo"
 	"perfsim/systems/floorplan"
-	"perfsim/systems/lower"
 )
 
 // benchFlags are the options of the reference benchmark and ours.
@@ -39,12 +38,19 @@ type benchFlags struct {
 	sweep    []string
 	repeats  int
 	cost     string
+	graph    inputFlags // of lowering
+	loops    components.Loops
+	options  string // flags of lowering that were given
 	jobs     int
 	json     bool
 	epochs   bool
 	epochSVG string
 	quiet    bool
 }
+
+// predictionFlags are the flags of ours that change a prediction and are no
+// property of the reference benchmark's records.
+var predictionFlags = []string{"cost", "loops", "buffers", "default-trip-count", "max-instructions", "unroll", "no-compress", "no-group", "inline", "infinite-buffers"}
 
 // dashes are the short options of more than one letter that the reference
 // benchmark has and GNU flags do not.
@@ -144,6 +150,8 @@ func (f *benchFlags) add(c *cobra.Command) {
 
 	fl.StringVar(&f.machine, "machine", "", "machine by name or description file; default: what --device stands for")
 	fl.StringVar(&f.cost, "cost", "reference", "cost model on machines with engines: reference or calibrated")
+	fl.Var((*loopsValue)(&f.loops), "loops", "trips (as often as its trip count) or once, on machines with engines; default: trips")
+	f.graph.addLowering(c)
 	fl.StringVar(&f.dump, "dump", "", "hlo: write the model's graphs as HLO text instead of running it")
 	fl.StringVarP(&f.output, "output", "o", "", "file for --dump; default standard output")
 	fl.StringVar(&f.results, "results", "results", "folder for --save_output")
@@ -237,6 +245,20 @@ func (f *benchFlags) settleMachine(c *cobra.Command) error {
 	case d != "trn" && c.Flags().Changed("cost"):
 		return usagef("--cost is of machines with engines (trn1, trn2, trn3), not of %s", f.machine)
 	}
+	for _, name := range predictionFlags {
+		x := c.Flags().Lookup(name)
+		if !x.Changed {
+			continue
+		}
+		if d != "trn" {
+			return usagef("--%s is of machines with engines (trn1, trn2, trn3), not of %s", x.Name, f.machine)
+		}
+		f.options = strings.TrimSpace(f.options + " " + x.Name + "=" + x.Value.String())
+	}
+	f.graph.jobs, f.graph.graphFlags = f.jobs, predictionFlags
+	if err := f.graph.check(); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -308,7 +330,7 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*modelrun.Outcome, *rec
 	}
 	opt := modelrun.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
 		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Chips: f.args.Chips, Repeats: f.repeats, Jobs: f.jobs,
-		Lower: lower.DefaultOptions(), Cost: cost}
+		Lower: f.graph.settings.Graph, Cost: cost, Loops: f.loops, Chosen: f.options}
 	if c.Flags().Changed("num_tokens") {
 		opt.Tokens = int64(f.args.NumTokens)
 	}

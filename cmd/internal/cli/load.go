@@ -86,21 +86,13 @@ func (f *inputFlags) addPrediction(c *cobra.Command) {
 
 	before := map[string]bool{}
 	fl.VisitAll(func(x *pflag.Flag) { before[x.Name] = true })
-	s.Graph = lower.DefaultOptions()
+	f.addLowering(c)
 	d := &s.Graph
-	fl.IntVar(&d.Buffers, "buffers", d.Buffers, "graphs: tiles of a streamed value that are on chip at once; 2 is double buffering")
 	fl.StringArrayVar(&f.trips, "trip-count", nil, "graphs: NAME=N, trip count of the while (or while body) called NAME; may be repeated")
 	fl.StringArrayVar(&f.dims, "dim", nil, "graphs: NAME.I=N, size of dimension I of parameter NAME where the module leaves it open ('?'); '?=N' for all; may be repeated")
 	fl.Int64Var(&d.Cores, "cores", 0, "graphs: cores that share the module; one core's program is predicted, collectives included")
 	fl.StringArrayVar(&d.Cuts, "cut", nil, "graphs: with --cores: NAME.I, cut dimension I of parameter NAME; may be repeated; default: the module's own shardings, else its batch")
-	fl.Int64Var(&d.DefaultTrip, "default-trip-count", d.DefaultTrip, "graphs: trip count of whiles for which neither the input nor --trip-count has one")
-	fl.IntVar(&d.MaxInstructions, "max-instructions", d.MaxInstructions, "graphs: most engine instructions a module may have")
-	fl.IntVar(&d.Unroll, "unroll", d.Unroll, "graphs: tile loops of up to N iterations are written out")
-	fl.BoolVar(&f.noCompress, "no-compress", false, "graphs: write out all tile loops instead of keeping long ones as loops")
-	fl.BoolVar(&f.noFuse, "no-group", false, "graphs: every elementwise operator that is in no fusion makes a pass of its own")
-	fl.IntVar(&d.Inline, "inline", d.Inline, "graphs: calls of up to N operators are laid out at the call; 0 makes every call a function")
 	fl.BoolVar(&d.Operands, "operands", false, "graphs: keep access patterns and memory locations of every instruction; the prediction is the same")
-	fl.BoolVar(&d.Infinite, "infinite-buffers", false, "graphs: no buffer is used again and nothing is spilled, as before allocation")
 	fl.BoolVar(&s.NoPreAlloc, "no-pre-alloc", false, "graphs: the first perf_sim pass simulates the allocated module too, instead of the one before allocation")
 	fl.StringVar(&s.GraphModule, "module", "", "graphs: name of the module to take where the input has several, or #N for the one in place N")
 	fl.VisitAll(func(x *pflag.Flag) {
@@ -109,6 +101,21 @@ func (f *inputFlags) addPrediction(c *cobra.Command) {
 		}
 	})
 	f.addKernel(c)
+}
+
+// addLowering adds the flags of how graphs become instructions.
+func (f *inputFlags) addLowering(c *cobra.Command) {
+	f.settings.Graph = lower.DefaultOptions()
+	d := &f.settings.Graph
+	fl := c.Flags()
+	fl.IntVar(&d.Buffers, "buffers", d.Buffers, "graphs: tiles of a streamed value that are on chip at once; 2 is double buffering")
+	fl.Int64Var(&d.DefaultTrip, "default-trip-count", d.DefaultTrip, "graphs: trip count of whiles for which neither the input nor --trip-count has one")
+	fl.IntVar(&d.MaxInstructions, "max-instructions", d.MaxInstructions, "graphs: most engine instructions a module may have")
+	fl.IntVar(&d.Unroll, "unroll", d.Unroll, "graphs: tile loops of up to N iterations are written out")
+	fl.BoolVar(&f.noCompress, "no-compress", false, "graphs: write out all tile loops instead of keeping long ones as loops")
+	fl.BoolVar(&f.noFuse, "no-group", false, "graphs: every elementwise operator that is in no fusion makes a pass of its own")
+	fl.IntVar(&d.Inline, "inline", d.Inline, "graphs: calls of up to N operators are laid out at the call; 0 makes every call a function")
+	fl.BoolVar(&d.Infinite, "infinite-buffers", false, "graphs: no buffer is used again and nothing is spilled, as before allocation")
 }
 
 // modelValue is a flag that names a model, loopsValue one that names a loop
