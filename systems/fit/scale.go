@@ -54,6 +54,9 @@ func Scale(from, to *machine.Machine) *machine.Machine {
 		if op.Mark == machine.MarkFitted || op.Mark == machine.MarkLaw || op.Mark == machine.MarkDocumented && op != was {
 			op.Mark, op.Samples, op.Spread = machine.MarkScaled, 0, 0
 		}
+		if own, ok := to.Calibrated.Ops[name]; ok && own.Mark == machine.MarkOurs && op.Mark == machine.MarkScaled {
+			op = own // chosen for this machine, with a reason among its assumptions
+		}
 		c.Calibrated.Ops[name] = op
 	}
 	for _, name := range from.Calibrated.Names() {

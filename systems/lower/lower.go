@@ -66,6 +66,9 @@ func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt 
 	}
 	l := &lowerer{ctx: ctx, scopes: map[components.StrID]ecs.Symbol{}, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
 		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}, streamOf: map[string]uint16{}}
+	if err := checkSizes(g); err != nil {
+		return nil, err
+	}
 	if err := l.checkTrips(); err != nil {
 		return nil, err
 	}

@@ -72,23 +72,23 @@ recorded, only with --execute. --report writes the page as Markdown.`,
 // printAccuracy prints the classes, and the items or those furthest off.
 func printAccuracy(w io.Writer, r *accuracy.Report, items bool) error {
 	tw := newTable(w)
-	fmt.Fprintln(tw, "CLASS\tITEMS\tLEFT OUT\tMEDIAN\tWORST\tRATIO\tINSIDE\t")
+	sayln(tw, "CLASS\tITEMS\tLEFT OUT\tMEDIAN\tWORST\tRATIO\tINSIDE\t")
 	for _, c := range r.Classes {
 		inside := ""
 		if c.Ranges > 0 {
 			inside = fmt.Sprintf("%d of %d", c.Inside, c.Ranges)
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.2f\t%s\t\n", c.Name, c.Predicted, c.Skipped, c.Median, c.Worst, c.Ratio, inside)
+		sayf(tw, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.2f\t%s\t\n", c.Name, c.Predicted, c.Skipped, c.Median, c.Worst, c.Ratio, inside)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	if len(r.Items) == 0 {
-		_, err := fmt.Fprintln(w, "nothing measured was found: no profile, and no table of a kind that is known")
+		_, err := sayln(w, "nothing measured was found: no profile, and no table of a kind that is known")
 		return err
 	}
-	fmt.Fprintln(w)
-	fmt.Fprintln(tw, "ITEM\tQUANTITY\tPREDICTED\tMEASURED\tERROR\t")
+	sayln(w)
+	sayln(tw, "ITEM\tQUANTITY\tPREDICTED\tMEASURED\tERROR\t")
 	for n := range r.Items {
 		i := &r.Items[n]
 		e := i.Error()
@@ -96,10 +96,10 @@ func printAccuracy(w io.Writer, r *accuracy.Report, items bool) error {
 			continue
 		}
 		if i.Predicted == nil {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\t\n", i.Name, i.Quantity, i.Reason, accuracy.Time(i.Measured))
+			sayf(tw, "%s\t%s\t%s\t%s\t\t\n", i.Name, i.Quantity, i.Reason, accuracy.Time(i.Measured))
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%+.1f %%\t\n", i.Name, i.Quantity, accuracy.Text(i.Predicted), accuracy.Time(i.Measured), 100*e)
+		sayf(tw, "%s\t%s\t%s\t%s\t%+.1f %%\t\n", i.Name, i.Quantity, accuracy.Text(i.Predicted), accuracy.Time(i.Measured), 100*e)
 	}
 	return tw.Flush()
 }

@@ -305,7 +305,7 @@ func (f *benchFlags) run(c *cobra.Command) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "wrote %s\n", path)
+			sayf(c.ErrOrStderr(), "wrote %s\n", path)
 		}
 	}
 	if f.json {
@@ -497,25 +497,25 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 	num := func(name string) float64 { x, _ := rec.Number(name); return x }
 	var b strings.Builder
 	b.WriteString(stars)
-	fmt.Fprintf(&b, " Device: %s (simulated: %s)\n", o.DeviceName, o.Machine)
-	fmt.Fprintf(&b, " Total compilation time (s): %.4f\n", num("total_compilation_time"))
-	fmt.Fprintf(&b, " Peak host memory usage (MB): %.2f\n", num("peak_host_mem_usage"))
-	fmt.Fprintf(&b, " Total runtime (s) for %d inputs: %.4f\n", o.Samples, o.RunSeconds)
+	sayf(&b, " Device: %s (simulated: %s)\n", o.DeviceName, o.Machine)
+	sayf(&b, " Total compilation time (s): %.4f\n", num("total_compilation_time"))
+	sayf(&b, " Peak host memory usage (MB): %.2f\n", num("peak_host_mem_usage"))
+	sayf(&b, " Total runtime (s) for %d inputs: %.4f\n", o.Samples, o.RunSeconds)
 	if t := num("tokens_per_sec"); t > 0 {
-		fmt.Fprintf(&b, " Tokens/sec: %.2f\n", t)
+		sayf(&b, " Tokens/sec: %.2f\n", t)
 	} else {
-		fmt.Fprintf(&b, " Samples/sec: %.2f\n", num("samples_per_sec"))
+		sayf(&b, " Samples/sec: %.2f\n", num("samples_per_sec"))
 	}
-	fmt.Fprintf(&b, " Inference time (ms): %.4g\n", num("inference_time_ms"))
-	fmt.Fprintf(&b, " Batch size: %d\n", o.Model.Batch)
+	sayf(&b, " Inference time (ms): %.4g\n", num("inference_time_ms"))
+	sayf(&b, " Batch size: %d\n", o.Model.Batch)
 	b.WriteString(stars)
-	fmt.Fprintf(&b, " parameters %s, multiply-accumulates a sample %s\n", humanize.Comma(int64(o.Params)), humanize.Comma(int64(o.MACs)))
+	sayf(&b, " parameters %s, multiply-accumulates a sample %s\n", humanize.Comma(int64(o.Params)), humanize.Comma(int64(o.MACs)))
 	if o.HostNS > 0 {
-		fmt.Fprintf(&b, " device alone: %.2f samples/s; the host adds %s to a batch of %s\n", o.DeviceRate(), nanos(uint64(o.HostNS)), nanos(uint64(o.BatchNS)))
+		sayf(&b, " device alone: %.2f samples/s; the host adds %s to a batch of %s\n", o.DeviceRate(), nanos(uint64(o.HostNS)), nanos(uint64(o.BatchNS)))
 	}
 	for i := range o.Phases {
 		p := &o.Phases[i]
-		fmt.Fprintf(&b, " %s: %s a run, %s a batch, %s, %s\n", p.Name, nanos(p.NS), countOf(int(p.Runs), "run"), countOf(p.Operators, "operator"), countOf(p.Instructions, "instruction"))
+		sayf(&b, " %s: %s a run, %s a batch, %s, %s\n", p.Name, nanos(p.NS), countOf(int(p.Runs), "run"), countOf(p.Operators, "operator"), countOf(p.Instructions, "instruction"))
 		if p.Plan == nil {
 			continue
 		}
@@ -523,13 +523,13 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 		for _, n := range p.Epochs {
 			list = append(list, strconv.Itoa(n))
 		}
-		fmt.Fprintf(&b, "   %s of %d cores: %s; mean utilization %.1f %%\n", countOf(len(p.Epochs), "epoch"), p.Plan.Model.Mach.Cores(), strings.Join(list, " "), 100*p.Utilization)
+		sayf(&b, "   %s of %d cores: %s; mean utilization %.1f %%\n", countOf(len(p.Epochs), "epoch"), p.Plan.Model.Mach.Cores(), strings.Join(list, " "), 100*p.Utilization)
 		if f.epochs {
 			b.WriteString(epochText(p))
 		}
 	}
 	for _, n := range o.Ignores {
-		fmt.Fprintf(&b, " not in the description: %s\n", n)
+		sayf(&b, " not in the description: %s\n", n)
 	}
 	if f.epochSVG != "" {
 		if o.Phases[0].Plan == nil {
@@ -551,12 +551,12 @@ func epochText(p *modelrun.Phase) string {
 	rep := floorplan.Analyze(p.Plan.Netlist(p.Name, ""), p.Plan.Grid())
 	for i := range p.Plan.Epochs {
 		e := &p.Plan.Epochs[i]
-		fmt.Fprintf(&b, "   epoch %d: %d cores, %s from input to input, bound by %s; %s to load, %s through\n", i, e.Cores,
+		sayf(&b, "   epoch %d: %d cores, %s from input to input, bound by %s; %s to load, %s through\n", i, e.Cores,
 			nanos(uint64(e.Bottleneck)), e.BoundBy, nanos(uint64(e.Prologue)), nanos(uint64(e.Fill)))
 		for k := range e.Ops {
 			x := &e.Ops[k]
 			o := &p.Plan.Ops[x.Op]
-			fmt.Fprintf(&b, "     %-12s grid_loc [%d, %d] grid_size [%d, %d] %10s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, nanos(uint64(x.NS)), o.Name)
+			sayf(&b, "     %-12s grid_loc [%d, %d] grid_size [%d, %d] %10s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, nanos(uint64(x.NS)), o.Name)
 		}
 		for c := range rep.Epochs[i].Chips {
 			b.WriteString(rep.Epochs[i].Chips[c].Text(rep.Grid))

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -55,7 +54,7 @@ to 35 bytes an instruction of the largest size.`,
 			if err := save(out, c.OutOrStdout(), r.Markdown); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s and %s\n", out, raw)
+			_, err = sayf(c.OutOrStdout(), "wrote %s and %s\n", out, raw)
 			return err
 		},
 	}

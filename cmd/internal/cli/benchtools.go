@@ -110,7 +110,7 @@ func newBenchSchema() *cobra.Command {
 func printBenchSweep(out io.Writer, records []*record.Record) error {
 	tw := newTable(out)
 	cols := []string{"model", "config", "machine", "dataformat", "math_fidelity", "microbatch", "samples_per_sec", "tokens_per_sec", "inference_time_ms"}
-	fmt.Fprintln(tw, strings.Join(cols, "\t"))
+	sayln(tw, strings.Join(cols, "\t"))
 	for _, r := range records {
 		for i, k := range cols {
 			v, _ := r.Text(k)
@@ -122,7 +122,7 @@ func printBenchSweep(out io.Writer, records []*record.Record) error {
 			}
 			fmt.Fprint(tw, v)
 		}
-		fmt.Fprintln(tw)
+		sayln(tw)
 	}
 	return tw.Flush()
 }
@@ -146,7 +146,7 @@ instructions, predicted samples per second, wall time here.`,
 			b.WriteString("| model | config | microbatch | parameters | MACs a sample |")
 			line := "|---|---|---:|---:|---:|"
 			for _, m := range machines {
-				fmt.Fprintf(&b, " %s instructions | samples/s | wall s |", m)
+				sayf(&b, " %s instructions | samples/s | wall s |", m)
 				line += "---:|---:|---:|"
 			}
 			b.WriteString("\n" + line + "\n")

@@ -128,7 +128,7 @@ func calibrateOps(c *cobra.Command, path string, asJSON bool) error {
 		}{list})
 	}
 	tw := newTable(c.OutOrStdout())
-	fmt.Fprintln(tw, "CLASS\tROWS\tSHAPES\tOVERHEAD\tBYTES/NS\tMACS/NS\tHELD OUT\tWORST\tVENDOR'S IDEAL\t")
+	sayln(tw, "CLASS\tROWS\tSHAPES\tOVERHEAD\tBYTES/NS\tMACS/NS\tHELD OUT\tWORST\tVENDOR'S IDEAL\t")
 	percent := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -142,7 +142,7 @@ func calibrateOps(c *cobra.Command, path string, asJSON bool) error {
 		return fmt.Sprintf("%.3g", v)
 	}
 	for _, r := range list {
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Class, r.Rows, r.Shapes, nanos(uint64(r.Overhead+0.5)), rate(r.Bytes), rate(r.MACs),
+		sayf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Class, r.Rows, r.Shapes, nanos(uint64(r.Overhead+0.5)), rate(r.Bytes), rate(r.MACs),
 			percent(r.HeldOut), percent(r.Worst), percent(r.Ideal))
 	}
 	return tw.Flush()
@@ -217,38 +217,38 @@ func calibrateProfiles(c *cobra.Command, modules []*components.Module, base *mac
 
 func (r *calibrationReport) print(w io.Writer) error {
 	tw := newTable(w)
-	fmt.Fprintf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
-	fmt.Fprintln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
+	sayf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
+	sayln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
 	for _, it := range r.Fit.Items {
-		fmt.Fprintf(tw, "%s\t%.6g\t%s\t%d\t%.4g\t%.5g\t%.5g\t\n", it.Name, it.Value, it.How, it.N, it.Spread, it.Min, it.Max)
+		sayf(tw, "%s\t%.6g\t%s\t%d\t%.4g\t%.5g\t%.5g\t\n", it.Name, it.Value, it.How, it.N, it.Spread, it.Min, it.Max)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s not identified by these profiles and kept", countOf(len(r.Fit.Kept), "constant"))
+	sayf(w, "\n%s not identified by these profiles and kept", countOf(len(r.Fit.Kept), "constant"))
 	if len(r.Fit.Kept) <= mostKept {
-		fmt.Fprintf(w, ": %s\n", strings.Join(r.Fit.Kept, ", "))
+		sayf(w, ": %s\n", strings.Join(r.Fit.Kept, ", "))
 	} else {
-		fmt.Fprintf(w, " (--json lists them)\n")
+		sayf(w, " (--json lists them)\n")
 	}
 	if r.Summary == nil {
 		return nil
 	}
-	fmt.Fprintln(w, "\npredicted with constants fitted to the other profiles:")
-	fmt.Fprintln(tw, "PROFILE\tKERNEL\tPREDICTED\tERROR\tWHOLE\tSTARTS P50\tP90\tMOST\t")
+	sayln(w, "\npredicted with constants fitted to the other profiles:")
+	sayln(tw, "PROFILE\tKERNEL\tPREDICTED\tERROR\tWHOLE\tSTARTS P50\tP90\tMOST\t")
 	var times []uint64
 	for _, s := range r.LeaveOut {
 		times = append(times, uint64(s.KernelNS), uint64(s.Predicted))
 	}
 	text := timeColumn(times...)
 	for _, s := range r.LeaveOut {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%+.2f %%\t%+.2f %%\t%.2f %%\t%.2f %%\t%.2f %%\t\n", s.Profile, text(uint64(s.KernelNS)), text(uint64(s.Predicted)), s.KernelErr, s.Whole, s.StartP50, s.StartP90, s.StartMax)
+		sayf(tw, "%s\t%s\t%s\t%+.2f %%\t%+.2f %%\t%.2f %%\t%.2f %%\t%.2f %%\t\n", s.Profile, text(uint64(s.KernelNS)), text(uint64(s.Predicted)), s.KernelErr, s.Whole, s.StartP50, s.StartP90, s.StartMax)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	s := r.Summary
-	_, err := fmt.Fprintf(w, "\nkernel time: median error %.2f %%, worst %.2f %%; busy time per engine: median %.2f %%; starts: 90th percentile, median %.2f %%\n",
+	_, err := sayf(w, "\nkernel time: median error %.2f %%, worst %.2f %%; busy time per engine: median %.2f %%; starts: 90th percentile, median %.2f %%\n",
 		s.KernelMedian, s.KernelWorst, s.BusyMedian, s.StartP90)
 	return err
 }
@@ -278,9 +278,9 @@ func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machi
 		}{base.Name, rows})
 	}
 	tw := newTable(c.OutOrStdout())
-	fmt.Fprintln(tw, "OPCODE\tENGINE\tBYTES/ELEMENT\tMULT\tBASE\tN\tSIZES\tRESIDUAL\tWORST\t")
+	sayln(tw, "OPCODE\tENGINE\tBYTES/ELEMENT\tMULT\tBASE\tN\tSIZES\tRESIDUAL\tWORST\t")
 	for _, a := range rows {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%.4g\t%.0f\t%d\t%d\t%.1f ns\t%.0f ns\t\n", a.Opcode, a.Engine, a.ElemSize, a.Mult, a.Base, a.Samples, a.Sizes, a.Residual, a.Worst)
+		sayf(tw, "%s\t%s\t%d\t%.4g\t%.0f\t%d\t%d\t%.1f ns\t%.0f ns\t\n", a.Opcode, a.Engine, a.ElemSize, a.Mult, a.Base, a.Samples, a.Sizes, a.Residual, a.Worst)
 	}
 	return tw.Flush()
 }

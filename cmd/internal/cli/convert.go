@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -68,7 +67,7 @@ of a snapshot that is read is checked. - is standard input or output.
 			case args[1] == "-":
 				return nil
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s instructions, %s\n", args[1], exp.Name, humanize.Comma(int64(m.Instr.Len())), humanize.IBytes(uint64(size)))
+			_, err = sayf(c.OutOrStdout(), "%s: %s, %s instructions, %s\n", args[1], exp.Name, humanize.Comma(int64(m.Instr.Len())), humanize.IBytes(uint64(size)))
 			return err
 		},
 	}
@@ -95,7 +94,7 @@ func exporterList() string {
 	var b strings.Builder
 	b.WriteString("Formats:")
 	for _, e := range formats.Exporters() {
-		fmt.Fprintf(&b, "\n  %-12s %-10s %s", e.Name, e.Suffix, e.Title)
+		sayf(&b, "\n  %-12s %-10s %s", e.Name, e.Suffix, e.Title)
 	}
 	return b.String()
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"math"
 
@@ -56,20 +55,20 @@ func whatifCores(c *cobra.Command, in *inputFlags, path string, assigned []whati
 // shares the work.
 func printCores(out io.Writer, list []systems.CoresPoint) error {
 	tw := newTable(out)
-	fmt.Fprintln(tw, "CORES\tLATENCY\tSPEED-UP\tEFFICIENCY\tCOLLECTIVES\tWORK\t")
+	sayln(tw, "CORES\tLATENCY\tSPEED-UP\tEFFICIENCY\tCOLLECTIVES\tWORK\t")
 	derived := false
 	for _, p := range list {
-		fmt.Fprintf(tw, "%d\t%s\t%.2f×\t%.1f %%\t%s\t%s\t\n", p.Cores, nanos(p.NS), p.Speedup, 100*p.Efficiency, nanos(p.CollectivesNS), plusMinus(float64(p.WorkNS)))
+		sayf(tw, "%d\t%s\t%.2f×\t%.1f %%\t%s\t%s\t\n", p.Cores, nanos(p.NS), p.Speedup, 100*p.Efficiency, nanos(p.CollectivesNS), plusMinus(float64(p.WorkNS)))
 		derived = derived || p.Derived
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	if p := list[len(list)-1]; p.How != "" {
-		fmt.Fprintf(out, "note: %s\n", p.How)
+		sayf(out, "note: %s\n", p.How)
 	}
 	if derived {
-		fmt.Fprintln(out, "note: the module is one device's program: one core is taken as the time without\ncollectives times the cores")
+		sayln(out, "note: the module is one device's program: one core is taken as the time without\ncollectives times the cores")
 	}
 	return nil
 }

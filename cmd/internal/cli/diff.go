@@ -154,17 +154,17 @@ const mostOpcodes = 12
 
 func printDiff(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
-	fmt.Fprintf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
-	fmt.Fprintf(out, "%s instructions matched (%s), %s only in A, %s only in B;\ntimes %s\n\n",
+	sayf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
+	sayf(out, "%s instructions matched (%s), %s only in A, %s only in B;\ntimes %s\n\n",
 		humanize.Comma(int64(r.Matched)), r.By, humanize.Comma(int64(r.OnlyA)), humanize.Comma(int64(r.OnlyB)), alignText(r.Align))
-	fmt.Fprintln(tw, "\tA\tB\tDIFFERENCE\t")
+	sayln(tw, "\tA\tB\tDIFFERENCE\t")
 	times := []uint64{nonNegative(r.Kernel.A), nonNegative(r.Kernel.B), nonNegative(r.Whole.A), nonNegative(r.Whole.B)}
 	for _, ph := range r.Phases {
 		times = append(times, nonNegative(ph.A), nonNegative(ph.B))
 	}
 	text := timeColumn(times...)
 	line := func(name string, t compare.Two) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", name, text(nonNegative(t.A)), text(nonNegative(t.B)), signed(t))
+		sayf(tw, "%s\t%s\t%s\t%s\t\n", name, text(nonNegative(t.A)), text(nonNegative(t.B)), signed(t))
 	}
 	line("kernel", r.Kernel)
 	line("whole", r.Whole)
@@ -189,17 +189,17 @@ func printDiff(out io.Writer, r *compare.Report) error {
 		name string
 		*compare.Errors
 	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
-		fmt.Fprintf(out, "\n%s of matched instructions differ by %s (median),\n%s (90th percentile), %s (most); %.2f, %.2f and %.2f %% of the kernel\n",
+		sayf(out, "\n%s of matched instructions differ by %s (median),\n%s (90th percentile), %s (most); %.2f, %.2f and %.2f %% of the kernel\n",
 			e.name, nanos(uint64(e.P50)), nanos(uint64(e.P90)), nanos(uint64(e.Max)), e.P50Percent, e.P90Percent, e.MaxPercent)
 		for _, x := range e.Worst {
 			printDiffRow(out, &x)
 		}
 	}
 	if r.Part == nil {
-		_, err := fmt.Fprintf(out, "\nthe timelines never part by more than %s\n", nanos(uint64(r.Limit)))
+		_, err := sayf(out, "\nthe timelines never part by more than %s\n", nanos(uint64(r.Limit)))
 		return err
 	}
-	fmt.Fprintf(out, "\nthe timelines part by more than %s first at\n", nanos(uint64(r.Limit)))
+	sayf(out, "\nthe timelines part by more than %s first at\n", nanos(uint64(r.Limit)))
 	printDiffRow(out, r.Part)
 	return nil
 }
@@ -220,13 +220,13 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 			times = append(times, nonNegative(e.A), nonNegative(e.B))
 		}
 		text := timeColumn(times...)
-		fmt.Fprintln(out)
-		fmt.Fprintln(tw, head)
+		sayln(out)
+		sayln(tw, head)
 		for _, e := range shown {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", cut(e.Name, 28), humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
+			sayf(tw, "%s\t%s\t%s\t%s\t%s\t\n", cut(e.Name, 28), humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 		}
 		if n := len(list) - len(shown); n > 0 {
-			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n)
+			sayf(tw, "… and %d more (--json lists them)\n", n)
 		}
 	}
 	table("ENGINE\tN\tBUSY A\tBUSY B\tDIFFERENCE\t", r.Engines)
@@ -240,17 +240,17 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 			times = append(times, nonNegative(e.A), nonNegative(e.B))
 		}
 		text := timeColumn(times...)
-		fmt.Fprintln(out)
-		fmt.Fprintln(tw, "ENGINE\tWAITS FOR\tWAITING A\tB\tDIFFERENCE\t")
+		sayln(out)
+		sayln(tw, "ENGINE\tWAITS FOR\tWAITING A\tB\tDIFFERENCE\t")
 		for _, e := range shown {
 			why := "nothing the input has"
 			if e.For != "" {
 				why = e.For + " (" + e.Kind + ")"
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Engine, why, text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
+			sayf(tw, "%s\t%s\t%s\t%s\t%s\t\n", e.Engine, why, text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 		}
 		if n := len(r.Waits) - len(shown); n > 0 {
-			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n)
+			sayf(tw, "… and %d more (--json lists them)\n", n)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -262,13 +262,13 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 
 // printDiffRow prints one instruction: what differs and, below, why.
 func printDiffRow(w io.Writer, x *compare.Row) {
-	fmt.Fprintf(w, "  %+.0f ns  %s %s %s\n      at %.3f and %.3f µs for %.0f and %.0f ns:\n", x.Delta, x.Engine, x.Opcode, x.Name, x.StartA/1e3, x.StartB/1e3, x.DurA, x.DurB)
+	sayf(w, "  %+.0f ns  %s %s %s\n      at %.3f and %.3f µs for %.0f and %.0f ns:\n", x.Delta, x.Engine, x.Opcode, x.Name, x.StartA/1e3, x.StartB/1e3, x.DurA, x.DurB)
 	at := 0
 	for word := range strings.FieldsSeq(x.Reason) {
 		n := utf8.RuneCountInString(word) + 1
 		if at == 0 || at+n > 80 {
 			if at > 0 {
-				fmt.Fprintln(w)
+				sayln(w)
 			}
 			fmt.Fprint(w, "     ")
 			at = 5
@@ -276,21 +276,21 @@ func printDiffRow(w io.Writer, x *compare.Row) {
 		fmt.Fprint(w, " ", word)
 		at += n
 	}
-	fmt.Fprintln(w)
+	sayln(w)
 }
 
 // printDiffChanges prints what became of the instructions, by scope first.
 func printDiffChanges(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
 	if n := len(r.Scopes); n > 0 {
-		fmt.Fprintln(out)
-		fmt.Fprintln(tw, "SCOPE\tN A\tB\tTIME A\tB\tDIFFERENCE\t")
+		sayln(out)
+		sayln(tw, "SCOPE\tN A\tB\tTIME A\tB\tDIFFERENCE\t")
 		for _, s := range r.Scopes[:min(n, mostScopes)] {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(cmp.Or(s.Scope, "(none)"), 24), humanize.Comma(int64(s.NA)), humanize.Comma(int64(s.NB)),
+			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(cmp.Or(s.Scope, "(none)"), 24), humanize.Comma(int64(s.NA)), humanize.Comma(int64(s.NB)),
 				nanos(nonNegative(s.A)), nanos(nonNegative(s.B)), plusMinus(s.B-s.A))
 		}
 		if n > mostScopes {
-			fmt.Fprintf(tw, "… and %d more (--json lists them)\n", n-mostScopes)
+			sayf(tw, "… and %d more (--json lists them)\n", n-mostScopes)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -299,13 +299,13 @@ func printDiffChanges(out io.Writer, r *compare.Report) error {
 	if len(r.Changes) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\n%-8s %5s  %9s  %9s  %10s  %s\n", "CHANGE", "N", "TIME A", "B", "DIFFERENCE", "WORK")
+	sayf(out, "\n%-8s %5s  %9s  %9s  %10s  %s\n", "CHANGE", "N", "TIME A", "B", "DIFFERENCE", "WORK")
 	for _, c := range r.Changes[:min(len(r.Changes), mostChanges)] {
 		lines := []string{c.Engine + " " + c.Opcode, c.Shape, c.Scope}
 		if c.ShapeB != "" && c.ShapeB != c.Shape {
 			lines[1] = cmp.Or(c.Shape, "?") + " → " + c.ShapeB
 		}
-		fmt.Fprintf(out, "%-8s %5s  %9s  %9s  %10s", c.What, humanize.Comma(int64(c.N)), nanos(nonNegative(c.A)), nanos(nonNegative(c.B)), plusMinus(c.B-c.A))
+		sayf(out, "%-8s %5s  %9s  %9s  %10s", c.What, humanize.Comma(int64(c.N)), nanos(nonNegative(c.A)), nanos(nonNegative(c.B)), plusMinus(c.B-c.A))
 		room := 0
 		for n, text := range lines {
 			text = cut(text, 80-changeIndent)
@@ -313,19 +313,19 @@ func printDiffChanges(out io.Writer, r *compare.Report) error {
 			case text == "":
 			case n == 0 || w+1 > room:
 				if n > 0 {
-					fmt.Fprintf(out, "\n%*s", changeIndent-2, "")
+					sayf(out, "\n%*s", changeIndent-2, "")
 				}
-				fmt.Fprintf(out, "  %s", text)
+				sayf(out, "  %s", text)
 				room = 80 - changeIndent - w
 			default:
-				fmt.Fprintf(out, " %s", text)
+				sayf(out, " %s", text)
 				room -= w + 1
 			}
 		}
-		fmt.Fprintln(out)
+		sayln(out)
 	}
 	if n := len(r.Changes) - mostChanges; n > 0 {
-		fmt.Fprintf(out, "… and %d more (--json lists them)\n", n)
+		sayf(out, "… and %d more (--json lists them)\n", n)
 	}
 	return nil
 }
@@ -367,7 +367,7 @@ func printDiffFigures(out io.Writer, a, b *compare.Work) error {
 	tw := newTable(out)
 	head := "\nWORK\tA\tB\tDIFFERENCE\t\n"
 	row := func(name, x, y, d string) {
-		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t\n", head, name, x, y, d)
+		sayf(tw, "%s%s\t%s\t%s\t%s\t\n", head, name, x, y, d)
 		head = ""
 	}
 	amount := func(name string, x, y *uint64, text func(float64) string) {

@@ -66,7 +66,7 @@ place, and the rest is printed.`,
 				})
 			}
 			for _, b := range bad {
-				fmt.Fprintf(c.ErrOrStderr(), "perfsim: %sbyte %d: %s\n", b.Key.Prefix(), b.Offset, b.Reason)
+				sayf(c.ErrOrStderr(), "perfsim: %sbyte %d: %s\n", b.Key.Prefix(), b.Offset, b.Reason)
 			}
 			if err != nil && isText(dump) {
 				err = errors.New("text, such as run --dprint writes: a dump is binary")

@@ -28,10 +28,10 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 	if err := t.head(r); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "\n%s by %s, time on the critical path first\n", countOf(len(list), "group"), by)
+	sayf(t.out, "\n%s by %s, time on the critical path first\n", countOf(len(list), "group"), by)
 	var table bytes.Buffer
 	tw := newTable(&table)
-	fmt.Fprintln(tw, "  ON PATH\tSHARE\tRUNS\tFLOPS\tHBM\tMFU\tPERFECT\tBOUND\t")
+	sayln(tw, "  ON PATH\tSHARE\tRUNS\tFLOPS\tHBM\tMFU\tPERFECT\tBOUND\t")
 	shown := list[:min(len(list), t.top)]
 	var times, perfect []uint64
 	for _, g := range shown {
@@ -60,7 +60,7 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 		if bound == "" {
 			bound = "off the path"
 		}
-		fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", path(g.PathNS), share(g.PathShare), comma(g.Executions), optional(g.FLOPs, ""), optional(g.Bytes, "B"), mfu, least, bound)
+		sayf(tw, "  %s\t%6s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", path(g.PathNS), share(g.PathShare), comma(g.Executions), optional(g.FLOPs, ""), optional(g.Bytes, "B"), mfu, least, bound)
 		var busy []string
 		for k, e := range g.Busy {
 			if k == 3 {
@@ -75,15 +75,15 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 	}
 	for k, row := range strings.SplitAfter(table.String(), "\n") {
 		if k > 0 && k <= len(lines) {
-			fmt.Fprintln(t.out, lines[k-1])
+			sayln(t.out, lines[k-1])
 		}
 		fmt.Fprint(t.out, row)
 	}
 	if n := len(list) - len(shown); n > 0 {
-		fmt.Fprintf(t.out, "… and %s more (--top N shows more)\n", comma(uint64(n)))
+		sayf(t.out, "… and %s more (--top N shows more)\n", comma(uint64(n)))
 	}
 	if rest > 0 {
-		fmt.Fprintf(t.out, "before the first and behind the last step: %s\n", nanos(rest))
+		sayf(t.out, "before the first and behind the last step: %s\n", nanos(rest))
 	}
 	_, err := fmt.Fprint(t.out, `
 RUNS counts executions; MFU is over the busy time of the busiest engine.

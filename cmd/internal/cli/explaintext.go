@@ -60,7 +60,7 @@ func (t *explainText) head(r *explain.Report) error {
 	if w.Replayed() {
 		how = "replayed"
 	}
-	fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), how)
+	sayf(tw, "module\t%s (%s), %s, %s\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), how)
 	line := nanos(r.SpanNS)
 	if r.Window == "" {
 		line += rangeText(w.Range)
@@ -78,7 +78,7 @@ func (t *explainText) head(r *explain.Report) error {
 			}
 		}
 	}
-	fmt.Fprintf(tw, "latency\t%s\n", line)
+	sayf(tw, "latency\t%s\n", line)
 	if r.Window == "" {
 		printWork(tw, t.work)
 		printMemoryPeaks(tw, t.memory)
@@ -90,7 +90,7 @@ func (t *explainText) head(r *explain.Report) error {
 			parts = append(parts, fmt.Sprintf("%s %.0f %%", c.Name, 100*c.Share))
 		}
 	}
-	fmt.Fprintf(tw, "bound\t%s (critical path: %s)\n", strings.ToUpper(r.Bound), strings.Join(parts, ", "))
+	sayf(tw, "bound\t%s (critical path: %s)\n", strings.ToUpper(r.Bound), strings.Join(parts, ", "))
 	return tw.Flush()
 }
 
@@ -100,8 +100,8 @@ func (t *explainText) screen(r *explain.Report) error {
 		return err
 	}
 	tw := t.table()
-	fmt.Fprintf(t.out, "\nWhat costs most\n")
-	fmt.Fprintln(tw, "  CAUSE\tSHARE\tON PATH\tRUNS\tSAVES\tSUCH AS\t")
+	sayf(t.out, "\nWhat costs most\n")
+	sayln(tw, "  CAUSE\tSHARE\tON PATH\tRUNS\tSAVES\tSUCH AS\t")
 	var times, gains []uint64
 	for _, c := range r.Causes {
 		times = append(times, c.NS)
@@ -124,17 +124,17 @@ func (t *explainText) screen(r *explain.Report) error {
 				worth = "≤ " + worth
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%5.1f %%\t%s\t%s\t%s\t%s\t\n", cut(c.Name, 19), 100*c.Share, text(c.NS), times, worth, cut(t.where(c.Place), 22))
+		sayf(tw, "  %s\t%5.1f %%\t%s\t%s\t%s\t%s\t\n", cut(c.Name, 19), 100*c.Share, text(c.NS), times, worth, cut(t.where(c.Place), 22))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "\nWhat the engines do\n")
+	sayf(t.out, "\nWhat the engines do\n")
 	if err := t.engines(r); err != nil {
 		return err
 	}
 	if len(r.Lines) > 0 {
-		fmt.Fprintf(t.out, "\nWhere the critical path is\n")
+		sayf(t.out, "\nWhere the critical path is\n")
 		if err := t.lines(r); err != nil {
 			return err
 		}
@@ -143,8 +143,8 @@ func (t *explainText) screen(r *explain.Report) error {
 		return err
 	}
 	if len(r.Blocks) > 0 {
-		fmt.Fprintf(t.out, "\nBlocks\n")
-		fmt.Fprintln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
+		sayf(t.out, "\nBlocks\n")
+		sayln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
 		times = times[:0]
 		for _, b := range r.Blocks[:min(len(r.Blocks), t.top)] {
 			times = append(times, b.A, b.B.Or(0))
@@ -152,17 +152,17 @@ func (t *explainText) screen(r *explain.Report) error {
 		text = timeColumn(times...)
 		for k, b := range r.Blocks {
 			if k == t.top {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(r.Blocks)-k)
+				sayf(tw, "  … and %d more (--json lists them)\n", len(r.Blocks)-k)
 				break
 			}
-			fmt.Fprintf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), optionalText(text, b.B), b.Bound)
+			sayf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), optionalText(text, b.B), b.Bound)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
 		}
 	}
 	if len(r.Lints) > 0 {
-		fmt.Fprintln(t.out)
+		sayln(t.out)
 		for _, l := range r.Lints {
 			worth := ""
 			if l.Worth != nil {
@@ -176,10 +176,10 @@ func (t *explainText) screen(r *explain.Report) error {
 		}
 	}
 	if notes := plainNotes(t.notes); len(notes) > 0 {
-		fmt.Fprintln(t.out)
+		sayln(t.out)
 		for k, n := range notes {
 			if k == mostNotes && len(notes) > k+1 {
-				fmt.Fprintf(t.out, "… and %d more notes (perfsim run prints all)\n", len(notes)-k)
+				sayf(t.out, "… and %d more notes (perfsim run prints all)\n", len(notes)-k)
 				break
 			}
 			io.WriteString(t.out, noteText(n.Text, n.Count))
@@ -219,7 +219,7 @@ func (t *explainText) where(p explain.Place) string {
 // engines prints one line per lane: work and the largest idle causes.
 func (t *explainText) engines(r *explain.Report) error {
 	tw := t.table()
-	fmt.Fprintln(tw, "  ENGINE\tWORK\tSLOW\tIDLE\t")
+	sayln(tw, "  ENGINE\tWORK\tSLOW\tIDLE\t")
 	working := make([]int, 0, len(r.Engines))
 	var busy []uint64
 	for k, e := range r.Engines {
@@ -253,13 +253,13 @@ func (t *explainText) engines(r *explain.Report) error {
 				stretch = fmt.Sprintf("%.0f %%", 100*v)
 			}
 		}
-		fmt.Fprintf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
+		sayf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", e.Name, bar(e.Busy), 100*e.Busy, stretch, strings.Join(parts, ", "))
 	}
 	if n := len(working) - len(shown); n > 0 {
-		fmt.Fprintf(tw, "  … and %s with less work (--top N shows more)\n", countOf(n, "lane"))
+		sayf(tw, "  … and %s with less work (--top N shows more)\n", countOf(n, "lane"))
 	}
 	if n := len(r.Engines) - len(working); n > 0 {
-		fmt.Fprintf(tw, "  … and %s without work\n", countOf(n, "lane"))
+		sayf(tw, "  … and %s without work\n", countOf(n, "lane"))
 	}
 	return tw.Flush()
 }
@@ -276,12 +276,12 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 	if len(rows) == 0 {
 		return nil
 	}
-	fmt.Fprintf(t.out, "\nAnti-dependencies\n")
+	sayf(t.out, "\nAnti-dependencies\n")
 	tw := t.table()
-	fmt.Fprintln(tw, "  BUFFER\tSIZE\tEDGES\tBINDING\tCOST\tADD\tLONGEST WAIT\t")
+	sayln(tw, "  BUFFER\tSIZE\tEDGES\tBINDING\tCOST\tADD\tLONGEST WAIT\t")
 	for k, b := range rows {
 		if k == most {
-			fmt.Fprintf(tw, "  … and %d more (--antideps lists them)\n", len(rows)-k)
+			sayf(tw, "  … and %d more (--antideps lists them)\n", len(rows)-k)
 			break
 		}
 		cost := "unknown"
@@ -300,7 +300,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 		if b.WaitNS > 0 {
 			wait = fmt.Sprintf("%s: %s for %s", nanos(b.WaitNS), cut(b.Writer, 14), cut(b.Reader, 14))
 		}
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 24), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
+		sayf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 24), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
 	}
 	return tw.Flush()
 }
@@ -311,13 +311,13 @@ func (t *explainText) antideps(r *explain.Report) error {
 		return err
 	}
 	if len(r.Buffers) == 0 {
-		_, err := fmt.Fprintf(t.out, "\nNo anti-dependency holds any instruction: they cost nothing.\n")
+		_, err := sayf(t.out, "\nNo anti-dependency holds any instruction: they cost nothing.\n")
 		return err
 	}
 	if err := t.buffers(r, max(t.top, 10), false); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(t.out, `
+	_, err := sayf(t.out, `
 COST is the difference of two predictions, with and without the buffer's
 anti-dependencies, behind ≤ a bound. BINDING edges hold an instruction. ADD is
 how many more buffers remove the cost. whatif drop=anti:buffer=NAME and
@@ -340,7 +340,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 			continue
 		}
 		tw := t.table()
-		fmt.Fprintf(t.out, "\nThe time of %s (%s)\n", e.Name, countOf(int(e.Instructions), "instruction"))
+		sayf(t.out, "\nThe time of %s (%s)\n", e.Name, countOf(int(e.Instructions), "instruction"))
 		times := []uint64{e.IssueNS, e.StretchNS, e.ControlNS, e.FinishNS}
 		for _, s := range e.Idle {
 			times = append(times, s.NS)
@@ -349,7 +349,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		line := func(name string, ns uint64, text string) {
 			if ns > 0 {
 				v := float64(ns) / float64(max(r.SpanNS, 1))
-				fmt.Fprintf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", name, bar(v), 100*v, timeText(ns), text)
+				sayf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", name, bar(v), 100*v, timeText(ns), text)
 			}
 		}
 		line("issue", e.IssueNS, "an instruction keeps the engine")
@@ -366,8 +366,8 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		if len(stalls) == 0 {
 			return nil
 		}
-		fmt.Fprintf(t.out, "\nWhat it waits for\n")
-		fmt.Fprintln(tw, "  INSTRUCTION\tWAITS FOR\tBY\tTIMES\tTIME\tLONGEST\tSUCH AS\t")
+		sayf(t.out, "\nWhat it waits for\n")
+		sayln(tw, "  INSTRUCTION\tWAITS FOR\tBY\tTIMES\tTIME\tLONGEST\tSUCH AS\t")
 		times = times[:0]
 		for _, s := range stalls[:min(len(stalls), max(t.top, 10))] {
 			times = append(times, s.NS, s.Longest)
@@ -375,7 +375,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		timeText = timeColumn(times...)
 		for k, s := range stalls {
 			if k == max(t.top, 10) {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(stalls)-k)
+				sayf(tw, "  … and %d more (--json lists them)\n", len(stalls)-k)
 				break
 			}
 			holder := "–"
@@ -386,11 +386,11 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 			if s.Source != "" {
 				name += " " + cut(source(t.x.World.Module, s.Source), 36)
 			}
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, holder, s.Cause, comma(s.Count), timeText(s.NS), timeText(s.Longest), cut(s.Example, 32))
+			sayf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, holder, s.Cause, comma(s.Count), timeText(s.NS), timeText(s.Longest), cut(s.Example, 32))
 		}
 		return tw.Flush()
 	}
-	_, err = fmt.Fprintf(t.out, "\n%s has no instructions.\n", t.x.World.Module.LaneName(lane))
+	_, err = sayf(t.out, "\n%s has no instructions.\n", t.x.World.Module.LaneName(lane))
 	return err
 }
 
@@ -400,9 +400,9 @@ func (t *explainText) path(r *explain.Report) error {
 		return err
 	}
 	m := t.x.World.Module
-	fmt.Fprintf(t.out, "\nThe critical path, %s\n", countOf(int(r.Path.Steps), "step"))
+	sayf(t.out, "\nThe critical path, %s\n", countOf(int(r.Path.Steps), "step"))
 	tw := t.table()
-	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tNEXT BY\tDELAY\tSUCH AS\tWHERE\t")
+	sayln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tNEXT BY\tDELAY\tSUCH AS\tWHERE\t")
 	rows := 0
 	last := uint64(0)
 	for _, p := range t.x.Paths {
@@ -412,12 +412,12 @@ func (t *explainText) path(r *explain.Report) error {
 	from := momentColumn(last)
 	for _, p := range t.x.Paths {
 		if len(t.x.Paths) > 1 {
-			fmt.Fprintf(tw, "  block %s\t\t\t\t\t\t\t\t\t\n", m.BlockName(p.Block))
+			sayf(tw, "  block %s\t\t\t\t\t\t\t\t\t\n", m.BlockName(p.Block))
 		}
 		var steps []attribute.Step
 		p.Visit(func(s attribute.Step) { steps = append(steps, s) })
 		if p.Lead > 0 {
-			fmt.Fprintf(tw, "  %s\t%s\t\t\t\t\t\tbefore the first instruction\t\t\n", from(0), nanos(p.Lead))
+			sayf(tw, "  %s\t%s\t\t\t\t\t\tbefore the first instruction\t\t\n", from(0), nanos(p.Lead))
 		}
 		for _, f := range p.Folds(m) {
 			if rows++; rows > max(t.top, 20) {
@@ -455,16 +455,16 @@ func (t *explainText) path(r *explain.Report) error {
 				if delay > 0 {
 					gap = nanos(delay)
 				}
-				fmt.Fprintf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
+				sayf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
 					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, gap, cut(m.InstrName(s.Instr), 32), cut(source(m, m.Symbols.String(attribute.Where(m, s.Instr))), 40))
 			}
 		}
 		if p.Tail > 0 {
-			fmt.Fprintf(tw, "  \t%s\t\t\t\t\t\tbehind the last instruction\t\t\n", nanos(p.Tail))
+			sayf(tw, "  \t%s\t\t\t\t\t\tbehind the last instruction\t\t\n", nanos(p.Tail))
 		}
 	}
 	if hidden := rows - max(t.top, 20); hidden > 0 {
-		fmt.Fprintf(tw, "  … and %d more rows (--top N lists more)\n", hidden)
+		sayf(tw, "  … and %d more rows (--top N lists more)\n", hidden)
 	}
 	return tw.Flush()
 }
@@ -520,19 +520,19 @@ func (t *explainText) pathJSON() error {
 // instruction prints all about one instruction.
 func (t *explainText) instruction(d *explain.Instruction) error {
 	tw := t.table()
-	fmt.Fprintf(tw, "instruction\t%s, row %d, %s/%s\n", d.Name, d.Row, d.Function, d.Block)
-	fmt.Fprintf(tw, "does\t%s on %s\n", d.Opcode, d.Lane)
+	sayf(tw, "instruction\t%s, row %d, %s/%s\n", d.Name, d.Row, d.Function, d.Block)
+	sayf(tw, "does\t%s on %s\n", d.Opcode, d.Lane)
 	for _, x := range [][2]string{{"source", d.Source}, {"hlo", d.HLO}, {"operands", d.Text}} {
 		if x[1] != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", x[0], cut(x[1], 160))
+			sayf(tw, "%s\t%s\n", x[0], cut(x[1], 160))
 		}
 	}
-	fmt.Fprintf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", moment(d.Start), moment(d.End), nanos(d.End-d.Start), nanos(d.Issue))
+	sayf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", moment(d.Start), moment(d.End), nanos(d.End-d.Start), nanos(d.Issue))
 	if d.StartB != d.Start {
-		fmt.Fprintf(tw, "\twithout anti-dependencies it starts at %s\n", moment(d.StartB))
+		sayf(tw, "\twithout anti-dependencies it starts at %s\n", moment(d.StartB))
 	}
 	if d.Measured != nil {
-		fmt.Fprintf(tw, "measured\t%s to %s (%s)\n", moment(d.Measured[0]), moment(d.Measured[1]), nanos(d.Measured[1]-d.Measured[0]))
+		sayf(tw, "measured\t%s to %s (%s)\n", moment(d.Measured[0]), moment(d.Measured[1]), nanos(d.Measured[1]-d.Measured[0]))
 	}
 	c, _ := components.ParseCause(d.Cause)
 	why := c.Text()
@@ -542,12 +542,12 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 	if d.DelayNS > 0 {
 		why += fmt.Sprintf("; the model starts it %s later", nanos(d.DelayNS))
 	}
-	fmt.Fprintf(tw, "held by\t%s\n", why)
+	sayf(tw, "held by\t%s\n", why)
 	slack := nanos(d.Slack)
 	if d.Critical {
 		slack += ": it is on the critical path"
 	}
-	fmt.Fprintf(tw, "slack\t%s\n", slack)
+	sayf(tw, "slack\t%s\n", slack)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
@@ -558,8 +558,8 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		if len(side.rows) == 0 {
 			continue
 		}
-		fmt.Fprintf(t.out, "\n%s\n", side.title)
-		fmt.Fprintln(tw, "  INSTRUCTION\tKIND\tENGINE\tOPCODE\tRUNS\tGAP\t\t")
+		sayf(t.out, "\n%s\n", side.title)
+		sayln(tw, "  INSTRUCTION\tKIND\tENGINE\tOPCODE\tRUNS\tGAP\t\t")
 		var starts, ends []uint64
 		for _, n := range side.rows[:min(len(side.rows), max(t.top, 20))] {
 			starts, ends = append(starts, n.Start), append(ends, n.End)
@@ -567,7 +567,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		from, until := momentColumn(starts...), momentColumn(ends...)
 		for k, n := range side.rows {
 			if k == max(t.top, 20) {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(side.rows)-k)
+				sayf(tw, "  … and %d more (--json lists them)\n", len(side.rows)-k)
 				break
 			}
 			mark := ""
@@ -581,14 +581,14 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 			if n.Gap >= 0 {
 				gap = nanos(uint64(n.Gap))
 			}
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s to %s\t%s\t%s\t\n", cut(n.Name, 40), n.Kind, n.Lane, n.Opcode, from(n.Start), until(n.End), gap, mark)
+			sayf(tw, "  %s\t%s\t%s\t%s\t%s to %s\t%s\t%s\t\n", cut(n.Name, 40), n.Kind, n.Lane, n.Opcode, from(n.Start), until(n.End), gap, mark)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
 		}
 	}
 	for _, o := range d.Others {
-		fmt.Fprintf(t.out, "not honoured: %s\n", o)
+		sayf(t.out, "not honoured: %s\n", o)
 	}
 	return nil
 }
@@ -605,7 +605,7 @@ func (t *explainText) lines(r *explain.Report) error {
 		if l.NS == 0 {
 			continue // steps that take no time
 		}
-		fmt.Fprintf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(source(t.x.World.Module, l.Source), 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
+		sayf(tw, "  %s\t%6s\t%s\t%s, such as %s\t\n", cut(source(t.x.World.Module, l.Source), 60), share(l.Share), text(l.NS), countOf(int(l.Count), "instruction"), l.Example)
 	}
 	return tw.Flush()
 }

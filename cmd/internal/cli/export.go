@@ -42,7 +42,7 @@ func newExportCommand() *cobra.Command {
 	var b strings.Builder
 	for _, f := range exportFormats {
 		if f.title != "" {
-			fmt.Fprintf(&b, "\n  %-10s %-17s %s", f.name, f.suffix, f.title)
+			sayf(&b, "\n  %-10s %-17s %s", f.name, f.suffix, f.title)
 		}
 	}
 	c := &cobra.Command{
@@ -99,7 +99,7 @@ the tables under the names of the Neuron profiler's files.`,
 				}{args[0], o.format, written})
 			}
 			for _, f := range written {
-				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s%s\n", f.Path, humanize.IBytes(uint64(f.Bytes)), f.note()); err != nil {
+				if _, err := sayf(c.OutOrStdout(), "%s: %s%s\n", f.Path, humanize.IBytes(uint64(f.Bytes)), f.note()); err != nil {
 					return err
 				}
 			}

@@ -77,7 +77,7 @@ engine. It is for trying perfsim at a size, not a model of any program.
 			case args[0] == "-":
 				return nil
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s instructions, %s dependencies, %s\n", args[0], exp.Name, humanize.Comma(int64(m.Instr.Len())),
+			_, err = sayf(c.OutOrStdout(), "%s: %s, %s instructions, %s dependencies, %s\n", args[0], exp.Name, humanize.Comma(int64(m.Instr.Len())),
 				humanize.Comma(int64(m.Edges.Preds.Len())), humanize.IBytes(uint64(size)))
 			return err
 		},

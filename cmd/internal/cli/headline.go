@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 func printHeadlines(w io.Writer, notes []components.Note) {
 	for _, n := range notes {
 		if n.Headline() {
-			fmt.Fprintf(w, "caution\t%s\n", n.Text)
+			sayf(w, "caution\t%s\n", n.Text)
 		}
 	}
 }

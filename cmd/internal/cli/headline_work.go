@@ -18,7 +18,7 @@ func printWork(w io.Writer, f *work.Figures) {
 		return
 	}
 	if f.FLOPs == nil && f.HBMRead == nil {
-		fmt.Fprintf(w, "work\tunknown: %s\n", f.Reason("flops"))
+		sayf(w, "work\tunknown: %s\n", f.Reason("flops"))
 		return
 	}
 	var m, p work.Rates // measured, profiler's
@@ -30,16 +30,16 @@ func printWork(w io.Writer, f *work.Figures) {
 	}
 	switch {
 	case f.FLOPs == nil:
-		fmt.Fprintf(w, "FLOPs\tunknown: %s\n", f.Reason("flops"))
+		sayf(w, "FLOPs\tunknown: %s\n", f.Reason("flops"))
 	case *f.FLOPs == 0 && *f.HelperFLOPs == 0 && *f.RecomputedFLOPs == 0:
-		fmt.Fprintf(w, "FLOPs\tnone: no products or convolutions\n")
+		sayf(w, "FLOPs\tnone: no products or convolutions\n")
 	default:
 		line := si(*f.FLOPs, "FLOP")
 		if f.Predicted.FLOPs != nil {
 			line += ", " + siRate(*f.Predicted.FLOPs, "FLOP/s")
 			line += sides(", MFU", f.Predicted.MFU, m.MFU, nil)
 		}
-		fmt.Fprintf(w, "FLOPs\t%s\n", line)
+		sayf(w, "FLOPs\t%s\n", line)
 		var more []string
 		if *f.HelperFLOPs > 0 {
 			more = append(more, si(*f.HelperFLOPs, "FLOP")+" of transposes and sums")
@@ -48,27 +48,27 @@ func printWork(w io.Writer, f *work.Figures) {
 			more = append(more, si(*f.RecomputedFLOPs, "FLOP")+" recomputed")
 		}
 		if len(more) > 0 {
-			fmt.Fprintf(w, "\t+ %s%s\n", strings.Join(more, ", "), sides(", HFU", f.Predicted.HFU, m.HFU, nil))
+			sayf(w, "\t+ %s%s\n", strings.Join(more, ", "), sides(", HFU", f.Predicted.HFU, m.HFU, nil))
 		}
 		if p.MFU16 != nil && f.Predicted.MFU16 != nil {
-			fmt.Fprintf(w, "\tall types at the 16-bit peak%s\n", sides(": MFU", f.Predicted.MFU16, m.MFU16, p.MFU16))
+			sayf(w, "\tall types at the 16-bit peak%s\n", sides(": MFU", f.Predicted.MFU16, m.MFU16, p.MFU16))
 		}
 	}
 	if f.HBMRead == nil {
-		fmt.Fprintf(w, "HBM traffic\tunknown: %s\n", f.Reason("hbm_bytes"))
+		sayf(w, "HBM traffic\tunknown: %s\n", f.Reason("hbm_bytes"))
 		return
 	}
 	line := fmt.Sprintf("read %s, written %s", humanize.Bytes(*f.HBMRead), humanize.Bytes(*f.HBMWritten))
 	if f.Predicted.HBMRate != nil && *f.HBMRead+*f.HBMWritten > 0 {
 		line += ", " + siRate(*f.Predicted.HBMRate, "B/s") + sides(", MBU", f.Predicted.MBU, m.MBU, p.MBU)
 	}
-	fmt.Fprintf(w, "HBM traffic\t%s\n", line)
+	sayf(w, "HBM traffic\t%s\n", line)
 	if f.Intensity != nil && f.Ridge != nil && *f.FLOPs > 0 {
 		side := "memory"
 		if *f.Intensity > *f.Ridge {
 			side = "compute"
 		}
-		fmt.Fprintf(w, "intensity\t%.4g FLOP/byte, ridge %.4g: %s side\n", *f.Intensity, *f.Ridge, side)
+		sayf(w, "intensity\t%.4g FLOP/byte, ridge %.4g: %s side\n", *f.Intensity, *f.Ridge, side)
 	}
 }
 
@@ -104,10 +104,10 @@ func printMemoryPeaks(w io.Writer, list []occupancy.Head) {
 		}
 	}
 	for _, f := range faults {
-		fmt.Fprintf(w, "memory\t%s\n", f)
+		sayf(w, "memory\t%s\n", f)
 	}
 	if len(parts) > 0 {
-		fmt.Fprintf(w, "memory\t%s\n", strings.Join(parts, ", "))
+		sayf(w, "memory\t%s\n", strings.Join(parts, ", "))
 	}
 }
 

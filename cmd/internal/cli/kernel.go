@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -51,7 +49,7 @@ func (f *inputFlags) refuseKernelFlags(l *systems.Loaded) error {
 func (f *inputFlags) sayExecutes(c *cobra.Command) func(path string) {
 	return func(path string) {
 		if !f.quiet {
-			fmt.Fprintf(c.ErrOrStderr(), "perfsim: executing %s with python3 to record the kernel\n", path)
+			sayf(c.ErrOrStderr(), "perfsim: executing %s with python3 to record the kernel\n", path)
 		}
 	}
 }

@@ -55,9 +55,9 @@ func newMachineList() *cobra.Command {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
 			tw := newTable(c.OutOrStdout())
-			fmt.Fprintln(tw, "NAME\tALSO\tMODELS\tWHAT")
+			sayln(tw, "NAME\tALSO\tMODELS\tWHAT")
 			for _, r := range rows {
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "), r.Title)
+				sayf(tw, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "), r.Title)
 			}
 			return tw.Flush()
 		}}
@@ -122,7 +122,7 @@ func showGrid(c *cobra.Command, g *grid.Machine, name string, asJSON, assumption
 		return writeJSON(out, g)
 	case assumptions:
 		for _, a := range g.Assumptions {
-			fmt.Fprintf(out, "- %s\n", a)
+			sayf(out, "- %s\n", a)
 		}
 		return nil
 	}
@@ -137,7 +137,7 @@ func showGrid(c *cobra.Command, g *grid.Machine, name string, asJSON, assumption
 func printAssumptions(c *cobra.Command, m *machine.Machine) error {
 	out := c.OutOrStdout()
 	for _, a := range m.Assumptions {
-		fmt.Fprintf(out, "- %s\n", a)
+		sayf(out, "- %s\n", a)
 	}
 	var ours []string
 	for name, cost := range m.Reference.Costs {
@@ -146,6 +146,6 @@ func printAssumptions(c *cobra.Command, m *machine.Machine) error {
 		}
 	}
 	slices.Sort(ours)
-	_, err := fmt.Fprintf(out, "- Costs that are ours or inferred: %s.\n", strings.Join(ours, ", "))
+	_, err := sayf(out, "- Costs that are ours or inferred: %s.\n", strings.Join(ours, ", "))
 	return err
 }

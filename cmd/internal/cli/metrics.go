@@ -72,14 +72,14 @@ values alone are printed then.`,
 				return writeJSON(c.OutOrStdout(), rows)
 			case len(args) == 2:
 				for _, r := range rows {
-					fmt.Fprintln(c.OutOrStdout(), r.text)
+					sayln(c.OutOrStdout(), r.text)
 				}
 				return nil
 			}
 			tw := newTable(c.OutOrStdout())
-			fmt.Fprintln(tw, "NAME\tTYPE\tAGGREGATION\tVALUE")
+			sayln(tw, "NAME\tTYPE\tAGGREGATION\tVALUE")
 			for _, r := range rows {
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", printable(r.Name), printable(r.Type), r.Aggregation, r.text)
+				sayf(tw, "%s\t%s\t%s\t%s\n", printable(r.Name), printable(r.Type), r.Aggregation, r.text)
 			}
 			return tw.Flush()
 		},
@@ -213,7 +213,7 @@ documented writer registers the file under the tag metric-metadata.`,
 			if res.Replaced {
 				verb = "replaced"
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s %s, %s\n", out, verb, metricstore.NEFFMember, fmt.Sprintf("%d metrics", s.Len()))
+			_, err = sayf(c.OutOrStdout(), "%s: %s %s, %s\n", out, verb, metricstore.NEFFMember, fmt.Sprintf("%d metrics", s.Len()))
 			return err
 		},
 	}

@@ -204,7 +204,7 @@ func brief(ctx context.Context, e neff.Entry, n neff.DebugName, data io.Reader) 
 
 func (r *neffReport) print(w io.Writer) error {
 	tw := newTable(w)
-	row := func(key, format string, args ...any) { fmt.Fprintf(tw, key+"\t"+format+"\n", args...) }
+	row := func(key, format string, args ...any) { sayf(tw, key+"\t"+format+"\n", args...) }
 	row("file", "%s, %d bytes", printable(r.File), r.Size)
 	what := map[bool]string{true: "gzipped tar", false: "plain tar"}[r.Gzipped]
 	row("package version", "%d (%s)", r.PkgVersion, what)
@@ -404,7 +404,7 @@ not documented; a package beside the NEFF is the safe choice.`,
 			if res.Replaced {
 				verb = "replaced"
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s %s (%s), now %s\n", out, verb, member,
+			_, err = sayf(c.OutOrStdout(), "%s: %s %s (%s), now %s\n", out, verb, member,
 				humanize.IBytes(uint64(m.Size)), humanize.IBytes(uint64(res.Size)))
 			return err
 		},
@@ -512,7 +512,7 @@ the compiler knows what belongs into most of its fields.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", out, count(len(members), "member"), humanize.IBytes(uint64(fi.Size())))
+			_, err = sayf(c.OutOrStdout(), "%s: %s, %s\n", out, count(len(members), "member"), humanize.IBytes(uint64(fi.Size())))
 			return err
 		},
 	}

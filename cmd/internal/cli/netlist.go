@@ -236,30 +236,30 @@ func newNetlistReport(r *floorplan.Report) *netlistReport {
 }
 
 func printNetlist(out io.Writer, r *floorplan.Report, pictures, all bool) error {
-	fmt.Fprintf(out, "%s: %s, %s of %dx%d cores (%s)\n", r.Name, orText(strings.Join(r.Arch, ", "), "unknown architecture"), count(r.Devices, "chip"), r.Grid.Rows, r.Grid.Cols, r.Grid.Source)
+	sayf(out, "%s: %s, %s of %dx%d cores (%s)\n", r.Name, orText(strings.Join(r.Arch, ", "), "unknown architecture"), count(r.Devices, "chip"), r.Grid.Rows, r.Grid.Cols, r.Grid.Source)
 	order := "execution order"
 	if r.Named {
 		order = "the names of graphs"
 	}
-	fmt.Fprintf(out, "%s, %s, epochs by %s\n", count(r.Graphs, "graph"), count(r.Ops, "op"), order)
+	sayf(out, "%s, %s, epochs by %s\n", count(r.Graphs, "graph"), count(r.Ops, "op"), order)
 	if len(r.Problems) > 0 {
-		fmt.Fprintf(out, "\nProblems\n")
+		sayf(out, "\nProblems\n")
 		for i, p := range r.Problems {
 			if i == 20 && !all {
-				fmt.Fprintf(out, "  and %d more (--all)\n", len(r.Problems)-i)
+				sayf(out, "  and %d more (--all)\n", len(r.Problems)-i)
 				break
 			}
-			fmt.Fprintf(out, "  line %d:%d: %s\n", p.Line, p.Col, printable(p.Text))
+			sayf(out, "  line %d:%d: %s\n", p.Line, p.Col, printable(p.Text))
 		}
 	}
-	fmt.Fprintf(out, "\nCores used\n")
+	sayf(out, "\nCores used\n")
 	tw := newTable(out)
 	shown := 0
 	multi := r.Devices > 1
 	for i := range r.Epochs {
 		e := &r.Epochs[i]
 		if shown >= 100 && !all {
-			fmt.Fprintf(tw, "  ... %d more epochs (--all)\n", len(r.Epochs)-i)
+			sayf(tw, "  ... %d more epochs (--all)\n", len(r.Epochs)-i)
 			break
 		}
 		shown++
@@ -267,7 +267,7 @@ func printNetlist(out io.Writer, r *floorplan.Report, pictures, all bool) error 
 		if multi {
 			note = fmt.Sprintf("%s at work, %d idle", count(len(e.Chips), "chip"), e.Empty)
 		}
-		fmt.Fprintf(tw, "  epoch %d\t%d of %d\t%.1f %%\t%s\t%s\n", e.Index, e.Cores, e.Capacity(), 100*e.Share(), bar(e.Share()), note)
+		sayf(tw, "  epoch %d\t%d of %d\t%.1f %%\t%s\t%s\n", e.Index, e.Cores, e.Capacity(), 100*e.Share(), bar(e.Share()), note)
 		if !multi {
 			continue
 		}
@@ -277,17 +277,17 @@ func printNetlist(out io.Writer, r *floorplan.Report, pictures, all bool) error 
 				break
 			}
 			shown++
-			fmt.Fprintf(tw, "    chip %d\t%d of %d\t%.1f %%\t%s\t%s\n", c.Device, c.Cores, c.Capacity, 100*c.Share(), bar(c.Share()), printable(strings.Join(c.Graphs, " ")))
+			sayf(tw, "    chip %d\t%d of %d\t%.1f %%\t%s\t%s\n", c.Device, c.Cores, c.Capacity, 100*c.Share(), bar(c.Share()), printable(strings.Join(c.Graphs, " ")))
 		}
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "  mean utilization %.1f %% (%d of %d cores)", 100*r.Mean, r.Cores, r.Capacity)
+	sayf(out, "  mean utilization %.1f %% (%d of %d cores)", 100*r.Mean, r.Cores, r.Capacity)
 	if r.MeanAll != r.Mean {
-		fmt.Fprintf(out, ", with idle chips %.1f %%", 100*r.MeanAll)
+		sayf(out, ", with idle chips %.1f %%", 100*r.MeanAll)
 	}
-	fmt.Fprintln(out)
+	sayln(out)
 	if pictures {
 		n := 0
 		for i := range r.Epochs {
@@ -296,29 +296,29 @@ func printNetlist(out io.Writer, r *floorplan.Report, pictures, all bool) error 
 					break
 				}
 				c := &r.Epochs[i].Chips[j]
-				fmt.Fprintf(out, "\nEpoch %d chip %d\n%s", r.Epochs[i].Index, c.Device, c.Text(r.Grid))
+				sayf(out, "\nEpoch %d chip %d\n%s", r.Epochs[i].Index, c.Device, c.Text(r.Grid))
 			}
 		}
 	}
-	fmt.Fprintf(out, "\nOperators by type\n")
+	sayf(out, "\nOperators by type\n")
 	tw = newTable(out)
 	for _, t := range r.Types {
-		fmt.Fprintf(tw, "  %s\t%s\t%s\n", printable(t.Type), count(t.Ops, "op"), count(t.Cores, "core"))
+		sayf(tw, "  %s\t%s\t%s\n", printable(t.Type), count(t.Ops, "op"), count(t.Cores, "core"))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nQueues: %d, %s on the host\n", r.Queues, humanize.IBytes(uint64(r.Host)))
+	sayf(out, "\nQueues: %d, %s on the host\n", r.Queues, humanize.IBytes(uint64(r.Host)))
 	if r.Unsized > 0 {
-		fmt.Fprintf(out, "  %d of an unknown data format, not counted\n", r.Unsized)
+		sayf(out, "  %d of an unknown data format, not counted\n", r.Unsized)
 	}
 	tw = newTable(out)
 	for i, c := range r.Channels {
 		if i == 64 && !all {
-			fmt.Fprintf(tw, "  ... %d more channels (--all)\n", len(r.Channels)-i)
+			sayf(tw, "  ... %d more channels (--all)\n", len(r.Channels)-i)
 			break
 		}
-		fmt.Fprintf(tw, "  chip %d DRAM channel %d\t%s\t%s\n", c.Device, c.Channel, count(c.Buffers, "buffer"), humanize.IBytes(uint64(c.Bytes)))
+		sayf(tw, "  chip %d DRAM channel %d\t%s\t%s\n", c.Device, c.Channel, count(c.Buffers, "buffer"), humanize.IBytes(uint64(c.Bytes)))
 	}
 	return tw.Flush()
 }

@@ -151,7 +151,7 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorp
 
 // printEpochs prints the simulated epochs.
 func printEpochs(out io.Writer, list []epochInfo, change float64) error {
-	fmt.Fprintln(out, "\nSimulated: macro blocks through operators and queues ('perfsim machine show' lists what is assumed)")
+	sayln(out, "\nSimulated: macro blocks through operators and queues ('perfsim machine show' lists what is assumed)")
 	t := columns{left: 1}
 	t.add("epoch", "samples", "time", "first sample", "per sample", "core time used", "waiting for buffers", "bottleneck", "")
 	total, samples := uint64(0), 0
@@ -171,11 +171,11 @@ func printEpochs(out io.Writer, list []epochInfo, change float64) error {
 	}
 	if len(list) > 1 && total > 0 {
 		total += uint64(change * float64(len(list)))
-		fmt.Fprintf(out, "  all epochs one after the other, %s for each change: %s for %d samples, %.1f samples a second\n", nanos(uint64(change)), nanos(total), samples, float64(samples)*1e9/float64(total))
+		sayf(out, "  all epochs one after the other, %s for each change: %s for %d samples, %.1f samples a second\n", nanos(uint64(change)), nanos(total), samples, float64(samples)*1e9/float64(total))
 	}
 	for i := range list {
 		if list[i].Relaxed > 0 {
-			fmt.Fprintf(out, "  epoch %d: %d operators were let go without room in a buffer, as the netlist would stand still otherwise\n", list[i].Epoch, list[i].Relaxed)
+			sayf(out, "  epoch %d: %d operators were let go without room in a buffer, as the netlist would stand still otherwise\n", list[i].Epoch, list[i].Relaxed)
 		}
 	}
 	return nil

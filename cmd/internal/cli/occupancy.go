@@ -102,25 +102,25 @@ func spaceName(s *occupancy.Space) string {
 func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top int) error {
 	w := res.World
 	tw := newTable(out)
-	fmt.Fprintf(tw, "module\t%s (%s)\n", w.Module.Name, w.Module.Format)
+	sayf(tw, "module\t%s (%s)\n", w.Module.Name, w.Module.Format)
 	if name := res.MachineName(); name != nil {
-		fmt.Fprintf(tw, "machine\t%s, %s model\n", *name, w.Config.Model)
+		sayf(tw, "machine\t%s, %s model\n", *name, w.Config.Model)
 	} else {
-		fmt.Fprintf(tw, "replayed\tno machine was simulated\n")
+		sayf(tw, "replayed\tno machine was simulated\n")
 	}
-	fmt.Fprintf(tw, "latency\t%s\n", nanos(w.Latency(components.RunA)))
+	sayf(tw, "latency\t%s\n", nanos(w.Latency(components.RunA)))
 	if s := r.Spills; s != nil {
-		fmt.Fprintf(tw, "spills\t%s stored, %s reloaded, %s transfers, %s of DMA time\n", humanize.IBytes(s.StoredBytes), humanize.IBytes(s.ReloadedBytes), comma(s.Transfers), nanos(s.BusyNS))
+		sayf(tw, "spills\t%s stored, %s reloaded, %s transfers, %s of DMA time\n", humanize.IBytes(s.StoredBytes), humanize.IBytes(s.ReloadedBytes), comma(s.Transfers), nanos(s.BusyNS))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	fmt.Fprintln(tw, "MEMORY\tPEAK\tOF\tUSED\tREACHED AT\t\t")
+	sayln(out)
+	sayln(tw, "MEMORY\tPEAK\tOF\tUSED\tREACHED AT\t\t")
 	for k := range r.Spaces {
 		s := &r.Spaces[k]
 		if s.Absent != "" {
-			fmt.Fprintf(tw, "%s\tunknown: %s\n", spaceName(s), s.Absent)
+			sayf(tw, "%s\tunknown: %s\n", spaceName(s), s.Absent)
 			continue
 		}
 		mark := ""
@@ -134,7 +134,7 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 				mark = "DOES NOT FIT"
 			}
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", spaceName(s), humanize.IBytes(s.Peak), size, percent(s.Peak, s.Size), nanos(s.At), mark)
+		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", spaceName(s), humanize.IBytes(s.Peak), size, percent(s.Peak, s.Size), nanos(s.At), mark)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -144,19 +144,19 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 		if s.Absent != "" || s.Peak == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s from 0 to %s, full height %s\n%s\n", spaceName(s), nanos(r.End), humanize.IBytes(s.Peak), sparkline(s, r.End))
-		fmt.Fprintln(tw, "  SIZE\tFROM\tTO\tKIND\tTENSOR\tWRITTEN BY\t")
+		sayf(out, "\n%s from 0 to %s, full height %s\n%s\n", spaceName(s), nanos(r.End), humanize.IBytes(s.Peak), sparkline(s, r.End))
+		sayln(tw, "  SIZE\tFROM\tTO\tKIND\tTENSOR\tWRITTEN BY\t")
 		for n := range s.Tensors {
 			x := &s.Tensors[n]
 			if n == top {
-				fmt.Fprintf(tw, "  … and %s more (--top N shows more)\n", comma(uint64(len(s.Tensors)-n)))
+				sayf(tw, "  … and %s more (--top N shows more)\n", comma(uint64(len(s.Tensors)-n)))
 				break
 			}
 			by := x.Operator
 			if by == "" {
 				by = x.Source
 			}
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t\n", humanize.IBytes(x.Bytes), nanos(x.From), nanos(x.To), x.Kind, cut(x.Name, 22), cut(by, 20))
+			sayf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t\n", humanize.IBytes(x.Bytes), nanos(x.From), nanos(x.To), x.Kind, cut(x.Name, 22), cut(by, 20))
 		}
 		if err := tw.Flush(); err != nil {
 			return err

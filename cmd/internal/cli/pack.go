@@ -66,7 +66,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 				// Without -v only the line that explains why there
 				// is no package; failures are told by the error.
 				if verbose || strings.HasPrefix(line, "No perf_sim trace files") {
-					fmt.Fprintln(c.ErrOrStderr(), line)
+					sayln(c.ErrOrStderr(), line)
 				}
 			}
 			rep, err := pack(c.Context(), args[0], out, c.OutOrStdout(), opt)
@@ -79,7 +79,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 			case out == "-" || !rep.Created:
 				return nil
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", rep.Path, count(len(rep.Files), "trace"), humanize.IBytes(uint64(rep.Size)))
+			_, err = sayf(c.OutOrStdout(), "%s: %s, %s\n", rep.Path, count(len(rep.Files), "trace"), humanize.IBytes(uint64(rep.Size)))
 			return err
 		},
 	}
@@ -345,7 +345,7 @@ func printMembers(w io.Writer, members []pttf.Entry, asJSON bool) error {
 		case e.Kind != pttf.Regular:
 			note = " (" + e.Kind.String() + ")"
 		}
-		fmt.Fprintf(tw, "%d\t %s\t %s%s\n", e.Size, e.ModTime.UTC().Format("2006-01-02 15:04"), printable(e.Name), note)
+		sayf(tw, "%d\t %s\t %s%s\n", e.Size, e.ModTime.UTC().Format("2006-01-02 15:04"), printable(e.Name), note)
 	}
 	return tw.Flush()
 }
@@ -367,7 +367,7 @@ func printExtracted(w io.Writer, dir string, files []pttf.Extracted, asJSON bool
 	}
 	b := bufio.NewWriter(w)
 	for _, f := range files {
-		fmt.Fprintln(b, printable(filepath.Join(dir, filepath.FromSlash(f.Path))))
+		sayln(b, printable(filepath.Join(dir, filepath.FromSlash(f.Path))))
 	}
 	return b.Flush()
 }

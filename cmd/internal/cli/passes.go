@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -47,13 +46,13 @@ with --enable-perf-sim.`,
 				return writeJSON(c.OutOrStdout(), rows)
 			}
 			tw := newTable(c.OutOrStdout())
-			fmt.Fprintln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
+			sayln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
 			for _, r := range rows {
 				flag := ""
 				if r.Flagged {
 					flag = "--enable-perf-sim"
 				}
-				fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Ordinal, r.Name, flag, join(r.Reads), join(r.Writes), r.Doc)
+				sayf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Ordinal, r.Name, flag, join(r.Reads), join(r.Writes), r.Doc)
 			}
 			return tw.Flush()
 		}}

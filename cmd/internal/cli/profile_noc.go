@@ -48,13 +48,13 @@ func printNoC(out io.Writer, r *nocload.Report, top int) error {
 	if r.Guessed {
 		guess = " by its places; --chip names another"
 	}
-	fmt.Fprintf(out, "%s: NoC trace of %s, %s%s\n", r.File, count(r.Events, "event"), r.Chip, guess)
-	fmt.Fprintf(out, "%s of %s, %d of them over Ethernet\n", count(r.Transfers, "transfer"), humanize.IBytes(r.Bytes), r.Fabric)
+	sayf(out, "%s: NoC trace of %s, %s%s\n", r.File, count(r.Events, "event"), r.Chip, guess)
+	sayf(out, "%s of %s, %d of them over Ethernet\n", count(r.Transfers, "transfer"), humanize.IBytes(r.Bytes), r.Fabric)
 	if r.Unrouted > 0 {
-		fmt.Fprintf(out, "%s without a way on the chip: they are in no link\n", count(r.Unrouted, "transfer"))
+		sayf(out, "%s without a way on the chip: they are in no link\n", count(r.Unrouted, "transfer"))
 	}
 	if r.Open > 0 {
-		fmt.Fprintf(out, "%s begin without an end, or the reverse: they are in no sum\n", count(r.Open, "barrier"))
+		sayf(out, "%s begin without an end, or the reverse: they are in no sum\n", count(r.Open, "barrier"))
 	}
 	some := func(n int) int {
 		if top > 0 {
@@ -97,16 +97,16 @@ func printNoC(out io.Writer, r *nocload.Report, top int) error {
 		if len(t.rows) == 1 {
 			continue
 		}
-		fmt.Fprintln(out)
+		sayln(out)
 		if err := t.print(out); err != nil {
 			return err
 		}
 	}
 	if n := len(r.Links) - some(len(r.Links)); n > 0 {
-		fmt.Fprintf(out, "… and %d more (--top 0 lists them)\n", n)
+		sayf(out, "… and %d more (--top 0 lists them)\n", n)
 	}
 	if !strings.HasPrefix(r.Chip, "wormhole") {
-		fmt.Fprintln(out, "\nno utilization: what a link of this chip carries is not published")
+		sayln(out, "\nno utilization: what a link of this chip carries is not published")
 	}
 	return nil
 }

@@ -98,45 +98,45 @@ func opsReport(path, chip string, joined *devicelog.Profile) (*opsInfo, error) {
 }
 
 func (r *opsInfo) print(out io.Writer, top int) error {
-	fmt.Fprintf(out, "%s: ops table %s, %s: %d on the device, %d on the host, %s\n", r.File, r.Family, count(r.Rows, "row"), r.Device, r.Host, count(r.Signposts, "signpost"))
+	sayf(out, "%s: ops table %s, %s: %d on the device, %d on the host, %s\n", r.File, r.Family, count(r.Rows, "row"), r.Device, r.Host, count(r.Signposts, "signpost"))
 	tw := newTable(out)
 	if len(r.Devices) > 1 {
 		const most = 32
-		fmt.Fprintf(tw, "  %d devices, whose clocks cannot be compared:\n", len(r.Devices))
+		sayf(tw, "  %d devices, whose clocks cannot be compared:\n", len(r.Devices))
 		for i, d := range r.Devices {
 			if i == most {
-				fmt.Fprintf(tw, "  … and %d more (--json lists them)\n", len(r.Devices)-most)
+				sayf(tw, "  … and %d more (--json lists them)\n", len(r.Devices)-most)
 				break
 			}
 			running := ""
 			if d.Running != nil {
 				running = "some op running " + nanos(uint64(*d.Running))
 			}
-			fmt.Fprintf(tw, "  device %d\t%s\tkernels %s\t%s\n", d.Device, count(d.Ops, "op"), nanos(uint64(d.Kernel)), running)
+			sayf(tw, "  device %d\t%s\tkernels %s\t%s\n", d.Device, count(d.Ops, "op"), nanos(uint64(d.Kernel)), running)
 		}
-		fmt.Fprintf(tw, "  kernel durations of all devices added up\t%s\tno time: the devices run side by side\n", nanos(uint64(r.Kernel)))
+		sayf(tw, "  kernel durations of all devices added up\t%s\tno time: the devices run side by side\n", nanos(uint64(r.Kernel)))
 	} else {
-		fmt.Fprintf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
+		sayf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
 	}
 	if r.Impossible > 0 {
-		fmt.Fprintf(tw, "  impossible times\t%s left out\t%s\n", count(r.Impossible, "op"), printable(r.Example))
+		sayf(tw, "  impossible times\t%s left out\t%s\n", count(r.Impossible, "op"), printable(r.Example))
 	}
 	if r.Union != nil && len(r.Devices) <= 1 {
-		fmt.Fprintf(tw, "  some op running\t%s\n", nanos(uint64(*r.Union)))
+		sayf(tw, "  some op running\t%s\n", nanos(uint64(*r.Union)))
 		if r.Overlaps > 0 {
-			fmt.Fprintf(tw, "  ops added up\t%s\t%d overlap, so the sum is not a time\n", nanos(uint64(*r.Sum)), r.Overlaps)
+			sayf(tw, "  ops added up\t%s\t%d overlap, so the sum is not a time\n", nanos(uint64(*r.Sum)), r.Overlaps)
 		}
 	}
 	if r.Missing > 0 {
-		fmt.Fprintf(tw, "  device ops without a time\t%d of %d\tthe profiler lost them\n", r.Missing, r.Device)
+		sayf(tw, "  device ops without a time\t%d of %d\tthe profiler lost them\n", r.Missing, r.Device)
 	}
 	if r.Ragged+r.BadNumbers > 0 {
-		fmt.Fprintf(tw, "  trouble\t%d rows of another length, %d numbers that are none\n", r.Ragged, r.BadNumbers)
+		sayf(tw, "  trouble\t%d rows of another length, %d numbers that are none\n", r.Ragged, r.BadNumbers)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
+	sayln(out)
 	table := columns{left: 2}
 	table.add("op", "type", "count", "kernel total ns", "min", "max", "mean cores", "share of cores")
 	n := len(r.ByCode)
@@ -169,10 +169,10 @@ func (r *opsInfo) printPerf(out io.Writer, top int) error {
 		return nil
 	}
 	if j := r.Join; j != nil {
-		fmt.Fprintf(out, "\n%d of %d device ops joined with %s of %s: %d by firmware start,\n%d by call count, %d by order\n",
+		sayf(out, "\n%d of %d device ops joined with %s of %s: %d by firmware start,\n%d by call count, %d by order\n",
 			j.Joined, j.Ops, launches(j.Launches), r.log, j.ByCycle, j.ByCall, j.ByOrder)
 		if j.Differ > 0 {
-			fmt.Fprintf(out, "the kernels of %s take over 1 %% more or less in the log\n", count(j.Differ, "op"))
+			sayf(out, "the kernels of %s take over 1 %% more or less in the log\n", count(j.Differ, "op"))
 		}
 	}
 	shown := slices.Clone(r.Ops)
@@ -180,9 +180,9 @@ func (r *opsInfo) printPerf(out io.Writer, top int) error {
 		slices.SortStableFunc(shown, func(a, b devicelog.OpPerf) int { return cmp.Compare(b.Share, a.Share) })
 		shown = shown[:top]
 		slices.SortFunc(shown, func(a, b devicelog.OpPerf) int { return cmp.Compare(a.ID, b.ID) })
-		fmt.Fprintf(out, "\nThe %d of %d ops that take most (--top 0 lists all)\n", top, len(r.Ops))
+		sayf(out, "\nThe %d of %d ops that take most (--top 0 lists all)\n", top, len(r.Ops))
 	} else {
-		fmt.Fprintln(out, "\nOps")
+		sayln(out, "\nOps")
 	}
 	micro := func(ns *float64) string {
 		if ns == nil {
@@ -225,7 +225,7 @@ func (r *opsInfo) printPerf(out io.Writer, top int) error {
 		if len(list.rows) < 2 {
 			continue
 		}
-		fmt.Fprintln(out)
+		sayln(out)
 		table := columns{left: 1}
 		table.add("total by "+list.head, "device", "ops", "share", "time µs", "gap µs")
 		n := len(list.rows)
@@ -239,11 +239,11 @@ func (r *opsInfo) printPerf(out io.Writer, top int) error {
 			return err
 		}
 		if n < len(list.rows) {
-			fmt.Fprintf(out, "… and %d more (--top 0 lists them)\n", len(list.rows)-n)
+			sayf(out, "… and %d more (--top 0 lists them)\n", len(list.rows)-n)
 		}
 	}
 	if !slices.ContainsFunc(r.Ops, func(o devicelog.OpPerf) bool { return o.FLOPsPercent != nil || o.DRAMPercent != nil }) {
-		fmt.Fprintf(out, "\nno share of DRAM and FLOPs: the chip is not known; --chip names it (%s)\n", strings.Join(devicelog.ChipNames(), ", "))
+		sayf(out, "\nno share of DRAM and FLOPs: the chip is not known; --chip names it (%s)\n", strings.Join(devicelog.ChipNames(), ", "))
 	}
 	return r.printAdvice(out)
 }
@@ -284,9 +284,9 @@ func (r *opsInfo) printAdvice(out io.Writer) error {
 		return nil
 	}
 	slices.SortStableFunc(list, func(a, b *piece) int { return cmp.Compare(b.ns, a.ns) })
-	fmt.Fprintln(out, "\nAdvice")
+	sayln(out, "\nAdvice")
 	for _, p := range list {
-		fmt.Fprintf(out, "  %s with %s, such as %d %s:\n    %s\n", count(p.ops, "op"), nanos(uint64(p.ns)), p.first.ID, shorten(printable(p.first.Code), 30), p.text)
+		sayf(out, "  %s with %s, such as %d %s:\n    %s\n", count(p.ops, "op"), nanos(uint64(p.ns)), p.first.ID, shorten(printable(p.first.Code), 30), p.text)
 	}
 	return nil
 }

@@ -27,26 +27,26 @@ func timeText(t devicelog.Time) string {
 func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 	for i, s := range p.Sessions {
 		if i > 0 {
-			fmt.Fprintf(out, "session %d from line %d: ", i, s.Line)
+			sayf(out, "session %d from line %d: ", i, s.Line)
 		} else {
-			fmt.Fprintf(out, "%s: ", p.File)
+			sayf(out, "%s: ", p.File)
 		}
 		clock := "no clock"
 		if s.FreqMHz != nil {
 			clock = fmt.Sprintf("%g MHz", *s.FreqMHz)
 		}
-		fmt.Fprintf(out, "device log %s, %s at %s\n", s.Version, orText(s.Arch, "unknown chip"), clock)
+		sayf(out, "device log %s, %s at %s\n", s.Version, orText(s.Arch, "unknown chip"), clock)
 	}
-	fmt.Fprintf(out, "%s, %s, %s on %s\n", count(p.Rows, "marker"), count(p.Zones, "zone"), count(p.Lanes, "processor"), count(p.Cores, "core"))
+	sayf(out, "%s, %s, %s on %s\n", count(p.Rows, "marker"), count(p.Zones, "zone"), count(p.Lanes, "processor"), count(p.Cores, "core"))
 	if len(p.Diags) > 0 {
-		fmt.Fprintln(out, "\nTrouble")
+		sayln(out, "\nTrouble")
 		tw := newTable(out)
 		for _, d := range p.Diags {
 			line := ""
 			if d.Line > 0 {
 				line = fmt.Sprintf("line %d", d.Line)
 			}
-			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
+			sayf(tw, "  %s\t%s\t%s\t%s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -54,26 +54,26 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 	}
 	for i := range p.Devices {
 		d := &p.Devices[i]
-		fmt.Fprintf(out, "\nDevice %d", d.Device)
+		sayf(out, "\nDevice %d", d.Device)
 		if d.Session > 0 {
-			fmt.Fprintf(out, " session %d", d.Session)
+			sayf(out, " session %d", d.Session)
 		}
-		fmt.Fprintf(out, ": %s", launches(d.Launches))
+		sayf(out, ": %s", launches(d.Launches))
 		if d.Open > 0 {
-			fmt.Fprintf(out, " (%d without an end, left out of the times)", d.Open)
+			sayf(out, " (%d without an end, left out of the times)", d.Open)
 		}
-		fmt.Fprintln(out)
+		sayln(out)
 		tw := newTable(out)
-		fmt.Fprintf(tw, "  span\t%s\n", timeText(d.Span))
-		fmt.Fprintf(tw, "  some launch running\t%s\t%s\n", timeText(d.Busy), percent(d.Busy.Cycles, d.Span.Cycles))
-		fmt.Fprintf(tw, "  idle between launches\t%s\t%s\n", timeText(d.Idle), percent(d.Idle.Cycles, d.Span.Cycles))
+		sayf(tw, "  span\t%s\n", timeText(d.Span))
+		sayf(tw, "  some launch running\t%s\t%s\n", timeText(d.Busy), percent(d.Busy.Cycles, d.Span.Cycles))
+		sayf(tw, "  idle between launches\t%s\t%s\n", timeText(d.Idle), percent(d.Idle.Cycles, d.Span.Cycles))
 		if d.Overlaps > 0 {
-			fmt.Fprintf(tw, "  launches added up\t%s\t%d overlap, so the sum is not a time\n", timeText(d.Sum), d.Overlaps)
+			sayf(tw, "  launches added up\t%s\t%d overlap, so the sum is not a time\n", timeText(d.Sum), d.Overlaps)
 		}
-		fmt.Fprintf(tw, "  largest skew of cores at a start\t%s\n", timeText(d.MaxSkew))
-		fmt.Fprintf(tw, "  mean busy share of a core\t%.1f %%\n", 100*d.Occupancy)
+		sayf(tw, "  largest skew of cores at a start\t%s\n", timeText(d.MaxSkew))
+		sayf(tw, "  mean busy share of a core\t%.1f %%\n", 100*d.Occupancy)
 		for _, g := range d.Gaps {
-			fmt.Fprintf(tw, "  gap\t%s\tbetween %s and %s\n", timeText(g.Time), g.After, g.Before)
+			sayf(tw, "  gap\t%s\tbetween %s and %s\n", timeText(g.Time), g.After, g.Before)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 			if m.AnyZone {
 				what = "zone"
 			}
-			fmt.Fprintf(out, "\nDevice %d: percent of the span in which some processor of a core was in a %s\n%s", m.Device, what, m.Text(p.Topo))
+			sayf(out, "\nDevice %d: percent of the span in which some processor of a core was in a %s\n%s", m.Device, what, m.Text(p.Topo))
 		}
 	}
 	if err := f.printStats(out, p); err != nil {
@@ -98,21 +98,21 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 		}
 	}
 	if len(p.Counters) > 0 {
-		fmt.Fprintln(out, "\nCounters, percent of their reference")
+		sayln(out, "\nCounters, percent of their reference")
 		tw := newTable(out)
-		fmt.Fprintln(tw, "  device\tcounter\tsamples\tcores\tall\tmin\tmedian\tmax")
+		sayln(tw, "  device\tcounter\tsamples\tcores\tall\tmin\tmedian\tmax")
 		for _, c := range p.Counters {
-			fmt.Fprintf(tw, "  %d\t%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", c.Device, printable(c.Counter), c.Samples, c.Cores, 100*c.Share, 100*c.Min, 100*c.Median, 100*c.Max)
+			sayf(tw, "  %d\t%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", c.Device, printable(c.Counter), c.Samples, c.Cores, 100*c.Share, 100*c.Min, 100*c.Median, 100*c.Max)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
 		}
 	}
 	if len(p.Slow) > 0 {
-		fmt.Fprintln(out, "\nSlowest zones")
+		sayln(out, "\nSlowest zones")
 		tw := newTable(out)
 		for _, s := range p.Slow {
-			fmt.Fprintf(tw, "  %s\t%s\tdevice %d core %d,%d %s\t%s\tline %d\n", printable(s.Zone), timeText(s.Time), s.Device, s.X, s.Y, printable(s.Risc), s.Run, s.Line)
+			sayf(tw, "  %s\t%s\tdevice %d core %d,%d %s\t%s\tline %d\n", printable(s.Zone), timeText(s.Time), s.Device, s.X, s.Y, printable(s.Risc), s.Run, s.Line)
 		}
 		return tw.Flush()
 	}
@@ -141,11 +141,11 @@ func (f *profileFlags) printStats(out io.Writer, p *devicelog.Profile) error {
 	if f.top > 0 {
 		n = min(n, f.top)
 	}
-	fmt.Fprintf(out, "\nZones by %s, in %s", strings.Join(f.by, ", "), f.unit)
+	sayf(out, "\nZones by %s, in %s", strings.Join(f.by, ", "), f.unit)
 	if n < len(p.Stats) {
-		fmt.Fprintf(out, ", %d of %d rows (--top 0 for all)", n, len(p.Stats))
+		sayf(out, ", %d of %d rows (--top 0 for all)", n, len(p.Stats))
 	}
-	fmt.Fprintln(out)
+	sayln(out)
 	by, err := devicelog.ParseBy(f.by)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func printAnalyses(out io.Writer, p *devicelog.Profile) error {
 	if len(p.Analyses) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\nAnalyses (definitions of %s), in cycles\n", p.Setup)
+	sayf(out, "\nAnalyses (definitions of %s), in cycles\n", p.Setup)
 	t := columns{left: 1}
 	t.add("analysis", "device", "count", "average", "max", "median", "min", "sum", "range")
 	line := func(name string, dev int32, s *devicelog.StatsInfo) {
@@ -255,7 +255,7 @@ func printAnalyses(out io.Writer, p *devicelog.Profile) error {
 		return err
 	}
 	if differ {
-		fmt.Fprintln(out, "The vendor's script compares zone names without their phase and groups launches by another rule; where it differs, its result stands below ours.")
+		sayln(out, "The vendor's script compares zone names without their phase and groups launches by another rule; where it differs, its result stands below ours.")
 	}
 	return nil
 }
@@ -340,16 +340,16 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 		return f.compareTrouble(diags)
 	}
 	for i, what := range []string{"old", "new"} {
-		fmt.Fprintf(out, "%s %s\n", what, args[i])
+		sayf(out, "%s %s\n", what, args[i])
 		for _, d := range diags[i] {
 			line := ""
 			if d.Line > 0 {
 				line = fmt.Sprintf(" from line %d", d.Line)
 			}
-			fmt.Fprintf(out, "    %s %s%s: %s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
+			sayf(out, "    %s %s%s: %s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
 		}
 	}
-	fmt.Fprintln(out)
+	sayln(out)
 	t := columns{left: 2}
 	t.add("zone", "processor", "old count", "old median", "new count", "new median", "change", "p", "total change")
 	n := len(deltas)
@@ -403,7 +403,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 	if n < len(deltas) {
 		unit = fmt.Sprintf("%d of %d zones (--top 0 for all). %s", n, len(deltas), unit)
 	}
-	fmt.Fprintf(out, "\n%s ~ is no significant difference at %g: Mann-Whitney U test, Holm's correction for %s.\n", unit, f.alpha, count(compared, "zone"))
+	sayf(out, "\n%s ~ is no significant difference at %g: Mann-Whitney U test, Holm's correction for %s.\n", unit, f.alpha, count(compared, "zone"))
 	return f.compareTrouble(diags)
 }
 

@@ -41,7 +41,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 				return err
 			}
 			for _, x := range src.Collisions {
-				fmt.Fprintf(c.ErrOrStderr(), "perfsim: zones %s and %s have the same id %d; times of both appear under the first\n", x.A.Text, x.B.Text, x.A.ID)
+				sayf(c.ErrOrStderr(), "perfsim: zones %s and %s have the same id %d; times of both appear under the first\n", x.A.Text, x.B.Text, x.A.ID)
 			}
 			if !slices.Contains(append([]string{"V4"}, recordVersions...), version) {
 				return usagef("--version %q is not V4 to V11", version)
@@ -65,10 +65,10 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 					runs, bad := profilelog.DecodeRaw(words, y)
 					for i, b := range bad {
 						if i == 20 {
-							fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s: %d more\n", path, len(bad)-i)
+							sayf(c.ErrOrStderr(), "perfsim: %s: %d more\n", path, len(bad)-i)
 							break
 						}
-						fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s: word %d: %s\n", path, b.Word, b.Reason)
+						sayf(c.ErrOrStderr(), "perfsim: %s: word %d: %s\n", path, b.Word, b.Reason)
 					}
 					problems += len(bad)
 					found += len(runs)
@@ -84,7 +84,7 @@ host counter in one word), classic (2024-08 on, run host id), wide (proposed:
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s decoded, %s\n", launches(found), count(problems, "problem"))
+			sayf(c.ErrOrStderr(), "perfsim: %s decoded, %s\n", launches(found), count(problems, "problem"))
 			return nil
 		},
 	}
@@ -150,7 +150,7 @@ seed gives the same bytes. - is standard output; .gz compresses.`,
 				n += z.Count
 				lost += z.Lost
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d rows, %d zones, %d ends left out\n", args[0], rows, n, lost)
+			_, err = sayf(c.OutOrStdout(), "%s: %d rows, %d zones, %d ends left out\n", args[0], rows, n, lost)
 			return err
 		},
 	}
@@ -186,7 +186,7 @@ func newProfileID() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"text": text, "start_id": start, "end_id": end})
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%d (end %d)\n", start, end)
+			_, err = sayf(c.OutOrStdout(), "%d (end %d)\n", start, end)
 			return err
 		},
 	}

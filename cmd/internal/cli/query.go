@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -97,13 +96,13 @@ func listFields(out io.Writer, asJSON bool) error {
 	}
 	tw := newTable(out)
 	edges := false
-	fmt.Fprintln(tw, "FIELD\tKIND\tWHAT")
+	sayln(tw, "FIELD\tKIND\tWHAT")
 	for _, f := range query.Fields() {
 		if f.Edge && !edges {
 			edges = true
-			fmt.Fprintln(tw, "of dependencies only:\t\t")
+			sayln(tw, "of dependencies only:\t\t")
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", f.Name, f.Kind, f.Doc)
+		sayf(tw, "%s\t%s\t%s\n", f.Name, f.Kind, f.Doc)
 	}
 	return tw.Flush()
 }
@@ -113,7 +112,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 		return o.groups(out, r)
 	}
 	if o.count {
-		_, err := fmt.Fprintln(out, r.Len())
+		_, err := sayln(out, r.Len())
 		return err
 	}
 	if o.json {
@@ -130,13 +129,13 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	if o.csv {
 		return rowsCSV(out, r, o.limit)
 	}
-	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
+	sayln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	if r.Len() == 0 {
 		return nil
 	}
 	tw := newTable(out)
 	if r.Domain == query.Edges {
-		fmt.Fprintln(tw, "KIND\tFROM\t\t\tTO\t\t\tGAP\t\t")
+		sayln(tw, "KIND\tFROM\t\t\tTO\t\t\tGAP\t\t")
 	}
 	var rows []query.Row
 	var starts, times, slacks []uint64
@@ -150,7 +149,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 			if *row.Gap >= 0 {
 				gap = nanos(uint64(*row.Gap))
 			}
-			_, err := fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.Kind, cut(row.From, 32), row.FromLane, row.FromOpcode,
+			_, err := sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.Kind, cut(row.From, 32), row.FromLane, row.FromOpcode,
 				cut(row.Name, 32), row.Lane, row.Opcode, gap, mark)
 			return err
 		}
@@ -174,21 +173,21 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 		return ""
 	}
 	if r.Domain != query.Edges {
-		fmt.Fprintln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
+		sayln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
 	}
 	for k := range rows {
 		row, slack := &rows[k], ""
 		if row.Slack != nil {
 			slack = slackText(*row.Slack)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, start(row.Start),
+		sayf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s%s%s\t\n", row.ID, cut(row.Name, 40), row.Lane, row.Opcode, start(row.Start),
 			time(row.End-row.Start), column(held, row.Cause), column(slacks != nil, slack), cut(source(r.Module(), row.Source), 40))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	if n := r.Len() - o.limit; o.limit >= 0 && n > 0 {
-		_, err = fmt.Fprintf(out, "… and %s more (--limit N, --by FIELD, --csv)\n", comma(uint64(n)))
+		_, err = sayf(out, "… and %s more (--limit N, --by FIELD, --csv)\n", comma(uint64(n)))
 	}
 	return err
 }
@@ -226,12 +225,12 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	if r.Domain == query.Edges {
 		what = "GAPS"
 	}
-	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
+	sayln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	if len(groups) == 0 {
 		return nil
 	}
 	tw := newTable(out)
-	fmt.Fprintf(tw, "%s\tROWS\tEXECUTIONS\t%s\t\n", strings.ToUpper(o.by), what)
+	sayf(tw, "%s\tROWS\tEXECUTIONS\t%s\t\n", strings.ToUpper(o.by), what)
 	var times []uint64
 	for k, g := range groups {
 		if k != o.limit {
@@ -243,14 +242,14 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	text := timeColumn(times...)
 	for k, g := range groups {
 		if k == o.limit {
-			fmt.Fprintf(tw, "… and %d more\n", len(groups)-k)
+			sayf(tw, "… and %d more\n", len(groups)-k)
 			break
 		}
 		v := g.Value
 		if v == "" {
 			v = "(none)"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", cut(v, 60), comma(uint64(g.Count)), comma(g.Executions), text(g.NS))
+		sayf(tw, "%s\t%s\t%s\t%s\t\n", cut(v, 60), comma(uint64(g.Count)), comma(g.Executions), text(g.NS))
 	}
 	return tw.Flush()
 }

@@ -153,7 +153,7 @@ func rankOf(input string, res *systems.Result) rankRow {
 
 func printRank(out io.Writer, rows []rankRow) error {
 	tw := newTable(out)
-	fmt.Fprintln(tw, "  \tINPUT\tLATENCY\tSLOWER\tBUSIEST\tHBM\t")
+	sayln(tw, "  \tINPUT\tLATENCY\tSLOWER\tBUSIEST\tHBM\t")
 	for i, r := range rows {
 		if r.Error != "" {
 			continue
@@ -176,7 +176,7 @@ func printRank(out io.Writer, rows []rankRow) error {
 		if len(r.Cautions) > 0 {
 			note = strings.TrimPrefix(note+", caution", ", ")
 		}
-		fmt.Fprintf(tw, "%d%s\t%s\t%s\t%s\t%s %.0f %%\t%.1f MB\t%s\n", i+1, mark, cut(r.Input, 40), nanos(r.LatencyNs), slower, r.Bound, 100*r.Busy,
+		sayf(tw, "%d%s\t%s\t%s\t%s\t%s %.0f %%\t%.1f MB\t%s\n", i+1, mark, cut(r.Input, 40), nanos(r.LatencyNs), slower, r.Bound, 100*r.Busy,
 			float64(r.HBMBytes)/1e6, note)
 	}
 	if err := tw.Flush(); err != nil {
@@ -184,14 +184,14 @@ func printRank(out io.Writer, rows []rankRow) error {
 	}
 	for _, r := range rows {
 		if r.Error != "" {
-			if _, err := fmt.Fprintf(out, "–  %s: %s\n", r.Input, r.Error); err != nil {
+			if _, err := sayf(out, "–  %s: %s\n", r.Input, r.Error); err != nil {
 				return err
 			}
 		}
 	}
 	for _, r := range rows {
 		for _, text := range r.Cautions {
-			if _, err := fmt.Fprintf(out, "caution  %s: %s\n", r.Input, text); err != nil {
+			if _, err := sayf(out, "caution  %s: %s\n", r.Input, text); err != nil {
 				return err
 			}
 		}
@@ -199,6 +199,6 @@ func printRank(out io.Writer, rows []rankRow) error {
 	if len(rows) == 0 || rows[0].Error != "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "* slower than the one above by more than the model's error of %.0f %%\n≈ within that error: the chip may order the two the other way round\n", 100*rows[0].limit)
+	_, err := sayf(out, "* slower than the one above by more than the model's error of %.0f %%\n≈ within that error: the chip may order the two the other way round\n", 100*rows[0].limit)
 	return err
 }

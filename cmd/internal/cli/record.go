@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -50,7 +49,7 @@ command makes of the source first. docs/nki.md describes the format.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s instructions recorded (loops once), %s\n", out, humanize.Comma(int64(rec)), humanize.IBytes(uint64(size)))
+			_, err = sayf(c.OutOrStdout(), "%s: %s instructions recorded (loops once), %s\n", out, humanize.Comma(int64(rec)), humanize.IBytes(uint64(size)))
 			return err
 		},
 	}

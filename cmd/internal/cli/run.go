@@ -89,7 +89,7 @@ and the exit status is 1.`,
 			if verbose {
 				r.Log = func(line string) {
 					if severityOf(line) >= severity {
-						fmt.Fprintln(c.ErrOrStderr(), line)
+						sayln(c.ErrOrStderr(), line)
 					}
 				}
 			}
@@ -235,21 +235,21 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 	}
 	predicted = len(r.Estimates) > 0
 	if predicted {
-		fmt.Fprintf(tw, "module\t%s (%s), %s, %s\n", r.Module, r.Format, countOf(len(functions), "function"), countOf(top, "block"))
+		sayf(tw, "module\t%s (%s), %s, %s\n", r.Module, r.Format, countOf(len(functions), "function"), countOf(top, "block"))
 	} else {
-		fmt.Fprintf(tw, "module\t%s (%s)\n", r.Module, r.Format)
+		sayf(tw, "module\t%s (%s)\n", r.Module, r.Format)
 	}
 	if r.Machine != nil {
-		fmt.Fprintf(tw, "machine\t%s, %s model\n", *r.Machine, r.Model)
+		sayf(tw, "machine\t%s, %s model\n", *r.Machine, r.Model)
 	} else {
-		fmt.Fprintf(tw, "replayed\tthe durations and dependencies of the input; no machine was simulated\n")
+		sayf(tw, "replayed\tthe durations and dependencies of the input; no machine was simulated\n")
 	}
 	if r.Roofline != nil {
-		fmt.Fprintf(tw, "durations\twhere the input has none, of %s (--machine)\n", *r.Roofline)
+		sayf(tw, "durations\twhere the input has none, of %s (--machine)\n", *r.Roofline)
 	}
 	if predicted {
-		fmt.Fprintf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
-		fmt.Fprintf(tw, "edges\t%s\n", r.edgeText())
+		sayf(tw, "instructions\t%s\n", humanize.Comma(int64(r.Instructions)))
+		sayf(tw, "edges\t%s\n", r.edgeText())
 	}
 	for n, b := range r.Scheduled {
 		if n == mostBlocks {
@@ -259,42 +259,42 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 		if b.Kept {
 			what = fmt.Sprintf("no better order found than the input's, %s", nanos(b.Before))
 		}
-		fmt.Fprintf(tw, "scheduled\t%s/%s: %s\n", b.Function, b.Block, what)
+		sayf(tw, "scheduled\t%s/%s: %s\n", b.Function, b.Block, what)
 	}
 	if r.Rebuilt != nil {
-		fmt.Fprintf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["flow"])),
+		sayf(tw, "rebuilt\tflow %s, anti %s, output %s, from access patterns\n", humanize.Comma(int64(r.Rebuilt["flow"])),
 			humanize.Comma(int64(r.Rebuilt["anti"])), humanize.Comma(int64(r.Rebuilt["output"])))
 	}
 	if !predicted {
-		fmt.Fprintf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
+		sayf(tw, "latency\tnot predicted: none of the passes that ran is perf_sim or perf_sim_at_end; add one (--pass …,perf_sim_at_end)\n")
 		return false, nil
 	}
 	latency, known := r.LatencyA.Or(0), r.LatencyA.Known()
 	if known {
-		fmt.Fprintf(tw, "latency\t%s%s\n", nanos(latency), rangeText(r.Range))
+		sayf(tw, "latency\t%s%s\n", nanos(latency), rangeText(r.Range))
 	} else {
-		fmt.Fprintf(tw, "latency\tnot known\n")
+		sayf(tw, "latency\tnot known\n")
 	}
 	if r.Device != nil {
-		fmt.Fprintf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
+		sayf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
 	}
 	printWork(tw, r.Work)
 	printMemoryPeaks(tw, r.Memory)
 	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
-		fmt.Fprintf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(latency-min(latency, r.BeforeAllocation), latency))
+		sayf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(latency-min(latency, r.BeforeAllocation), latency))
 	}
 	if r.LatencyB.Known() {
-		fmt.Fprintf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(uint64(r.LatencyB)), nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), latency))
+		sayf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(uint64(r.LatencyB)), nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), latency))
 	}
 	if r.ErrorPercent != nil {
-		fmt.Fprintf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
+		sayf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
 	}
 	if r.Measured != nil && r.Machine == nil {
-		fmt.Fprintf(tw, "measured\t%s\n", nanos(*r.Measured))
+		sayf(tw, "measured\t%s\n", nanos(*r.Measured))
 	}
 	if r.Recorded != nil {
-		fmt.Fprintf(tw, "simulated, as recorded\t%s\n", nanos(*r.Recorded))
+		sayf(tw, "simulated, as recorded\t%s\n", nanos(*r.Recorded))
 	}
 	return true, nil
 }
@@ -302,11 +302,11 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 // printTables prints the engines and blocks, and what is below them.
 func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 	known := r.LatencyA.Known()
-	fmt.Fprintln(out)
+	sayln(out)
 	if known {
-		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
+		sayln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
 	} else {
-		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\t")
+		sayln(tw, "ENGINE\tINSTRUCTIONS\t")
 	}
 	var busy []uint64
 	for _, e := range r.Engines {
@@ -321,20 +321,20 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 	for _, k := range shown {
 		e := &r.Engines[k]
 		if !known {
-			fmt.Fprintf(tw, "%s\t%s\t\n", e.Name, humanize.Comma(int64(e.Instructions)))
+			sayf(tw, "%s\t%s\t\n", e.Name, humanize.Comma(int64(e.Instructions)))
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), text(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
+		sayf(tw, "%s\t%s\t%s\t%s %5.1f %%\t\n", e.Name, humanize.Comma(int64(e.Instructions)), text(e.BusyNS), bar(e.Utilization), 100*e.Utilization)
 	}
 	if n := len(r.Engines) - len(shown); n > 0 {
-		fmt.Fprintf(tw, "… and %s with less work (--json lists them)\n", countOf(n, "lane"))
+		sayf(tw, "… and %s with less work (--json lists them)\n", countOf(n, "lane"))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	if len(r.Blocks) > 1 {
-		fmt.Fprintln(out)
-		fmt.Fprintln(tw, "BLOCK\tINSTRUCTIONS\tTRIPS\tRUNS\tLATENCY\tWITHOUT ANTI\t")
+		sayln(out)
+		sayln(tw, "BLOCK\tINSTRUCTIONS\tTRIPS\tRUNS\tLATENCY\tWITHOUT ANTI\t")
 		var times []uint64
 		for n, b := range r.Blocks {
 			if n < mostBlocks {
@@ -344,7 +344,7 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 		text := timeColumn(times...)
 		for n, b := range r.Blocks {
 			if n == mostBlocks {
-				fmt.Fprintf(tw, "… and %d more (--json lists them)\n", len(r.Blocks)-n)
+				sayf(tw, "… and %d more (--json lists them)\n", len(r.Blocks)-n)
 				break
 			}
 			name := b.Function + "/" + b.Block
@@ -355,7 +355,7 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 			if !b.TripKnown {
 				trips = "unknown, 1 used"
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), optionalText(text, b.Latency), optionalText(text, b.LatencyB))
+			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), optionalText(text, b.Latency), optionalText(text, b.LatencyB))
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -369,7 +369,7 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 		io.WriteString(out, "\n"+wrapLine("loops: "+how))
 	}
 	if r.Cores != nil {
-		fmt.Fprintln(out)
+		sayln(out)
 		if err := printCores(out, []systems.CoresPoint{*r.Cores}); err != nil {
 			return err
 		}
@@ -378,19 +378,19 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 		return err
 	}
 	if notes := plainNotes(r.Notes); len(notes) > 0 {
-		fmt.Fprintln(out)
+		sayln(out)
 		for _, n := range notes {
 			io.WriteString(out, noteText(n.Text, n.Count))
 		}
 	}
 	if len(r.Artifacts) > 0 {
-		fmt.Fprintln(out)
+		sayln(out)
 		for n, a := range r.Artifacts {
 			if n == mostBlocks && len(r.Artifacts) > n+4 {
-				fmt.Fprintf(tw, "… and %d more files\n", len(r.Artifacts)-n)
+				sayf(tw, "… and %d more files\n", len(r.Artifacts)-n)
 				break
 			}
-			fmt.Fprintf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
+			sayf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -399,10 +399,10 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 			fmt.Fprint(out, "times in these traces are in ns; viewers label them µs (export writes true units)\n")
 		}
 	}
-	fmt.Fprintf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, strings.TrimSpace(humanize.SIWithDigits(r.Rate, 1, "")))
+	sayf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, strings.TrimSpace(humanize.SIWithDigits(r.Rate, 1, "")))
 	for _, t := range r.Timings {
 		if t.Seconds >= shortest {
-			fmt.Fprintf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
+			sayf(tw, "  %s\t%.3f s\t%.1f ns/instruction\t\n", t.System, t.Seconds, t.PerItem)
 		}
 	}
 	return tw.Flush()
@@ -421,18 +421,18 @@ func (r runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
 	if r.Replay == nil {
 		return nil
 	}
-	fmt.Fprintf(out, "\nreplaced from durations and edges: %s of %s start as in the trace\n",
+	sayf(out, "\nreplaced from durations and edges: %s of %s start as in the trace\n",
 		humanize.Comma(int64(r.Replay.Same)), humanize.Comma(int64(r.Replay.Events)))
 	if len(r.Replay.Moved) == 0 {
 		return nil
 	}
-	fmt.Fprintln(tw, "EVENT\tLANE\tIN THE TRACE\tHERE\t")
+	sayln(tw, "EVENT\tLANE\tIN THE TRACE\tHERE\t")
 	for n, e := range r.Replay.Moved {
 		if n == mostMoved {
-			fmt.Fprintf(tw, "… and %s more (--json lists them)\n", humanize.Comma(int64(len(r.Replay.Moved)-n)))
+			sayf(tw, "… and %s more (--json lists them)\n", humanize.Comma(int64(len(r.Replay.Moved)-n)))
 			break
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d ns\t%d ns\t\n", e.Name, e.Lane, e.InputNS, e.HereNS)
+		sayf(tw, "%s\t%s\t%d ns\t%d ns\t\n", e.Name, e.Lane, e.InputNS, e.HereNS)
 	}
 	return tw.Flush()
 }

@@ -124,7 +124,7 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 		if rep.Collisions > 0 {
 			text += fmt.Sprintf("; %s", countOf(rep.Collisions, "collision")+" of zone ids")
 		}
-		fmt.Fprintln(tell, text)
+		sayln(tell, text)
 	}
 	if f.print != "" {
 		f.enter("print")
@@ -136,7 +136,7 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(tell, "%s: %s\n", f.print, countOf(int(waits), "wait")+" for a full print buffer")
+		sayf(tell, "%s: %s\n", f.print, countOf(int(waits), "wait")+" for a full print buffer")
 	}
 	if f.trace == nil {
 		return nil
@@ -144,6 +144,6 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 	if err := save(f.self, nil, func(out io.Writer) error { return f.trace.write(out, "run") }); err != nil {
 		return err
 	}
-	fmt.Fprintf(tell, "%s: %s of perfsim itself\n", f.self, countOf(len(f.trace.spans), "span"))
+	sayf(tell, "%s: %s of perfsim itself\n", f.self, countOf(len(f.trace.spans), "span"))
 	return nil
 }

@@ -36,7 +36,7 @@ func runSeveral(c *cobra.Command, inputs []string, one func(string) (*systems.Re
 			if !strings.Contains(text, input) {
 				text = input + ": " + text
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "perfsim: %s\n", text)
+			sayf(c.ErrOrStderr(), "perfsim: %s\n", text)
 			entries = append(entries, failedRun{input, text})
 			continue
 		}
@@ -69,7 +69,7 @@ func runSeveral(c *cobra.Command, inputs []string, one func(string) (*systems.Re
 // printRuns prints a row for every report, and the files they share.
 func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact) error {
 	tw := newTable(out)
-	fmt.Fprintln(tw, "INPUT\tMACHINE\tINSTRUCTIONS\tLATENCY\tWITHOUT ANTI\tBUSIEST\t")
+	sayln(tw, "INPUT\tMACHINE\tINSTRUCTIONS\tLATENCY\tWITHOUT ANTI\tBUSIEST\t")
 	var times []uint64
 	files := len(shared)
 	for _, r := range reports {
@@ -94,7 +94,7 @@ func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact)
 		if len(r.Estimates) > 0 {
 			latency, relaxed = optionalText(text, r.LatencyA), optionalText(text, r.LatencyB)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(r.Input, 24), machine, humanize.Comma(int64(r.Instructions)), latency, relaxed, busiest)
+		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(r.Input, 24), machine, humanize.Comma(int64(r.Instructions)), latency, relaxed, busiest)
 	}
 	if err := tw.Flush(); err != nil || files == 0 {
 		return err
@@ -105,12 +105,12 @@ func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact)
 			size += a.Size
 		}
 	}
-	fmt.Fprintln(out)
+	sayln(out)
 	if n := files - len(shared); n > 0 {
-		fmt.Fprintf(tw, "wrote\t%s of the modules\t%s\t\n", countOf(n, "file"), humanize.IBytes(uint64(size)))
+		sayf(tw, "wrote\t%s of the modules\t%s\t\n", countOf(n, "file"), humanize.IBytes(uint64(size)))
 	}
 	for _, a := range shared {
-		fmt.Fprintf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
+		sayf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
 	}
 	return tw.Flush()
 }

@@ -164,7 +164,7 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 	}
 	from, to := part.Range(plan.Len())
 	if f.dryRun {
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s × %s × %s × %s × %s\n", countOf(to-from, "case"), countOf(len(plan.Inputs), "input"),
+		_, err := sayf(c.OutOrStdout(), "%s: %s × %s × %s × %s × %s\n", countOf(to-from, "case"), countOf(len(plan.Inputs), "input"),
 			countOf(len(plan.Machines), "machine"), countOf(len(plan.Models), "model"), countOf(len(plan.Options), "choice of options"), countOf(len(plan.Changes), "change"))
 		return err
 	}
@@ -210,7 +210,7 @@ func (f *sweepFlags) predict(c *cobra.Command, plan *sweep.Plan, spec *sweep.Spe
 	p.close()
 	if err != nil {
 		if c.Context().Err() != nil && !f.quiet {
-			fmt.Fprintf(c.ErrOrStderr(), "stopped: %s of %s have results; the same command goes on\n", humanize.Comma(int64(counts.Before+counts.Predicted)), countOf(counts.Cases, "case"))
+			sayf(c.ErrOrStderr(), "stopped: %s of %s have results; the same command goes on\n", humanize.Comma(int64(counts.Before+counts.Predicted)), countOf(counts.Cases, "case"))
 		}
 		return err
 	}
@@ -255,7 +255,7 @@ func (f *sweepFlags) report(out io.Writer, n sweep.Counts, p *sweepProgress, nam
 	if !written {
 		wrote = "unchanged: "
 	}
-	_, err := fmt.Fprintf(out, "%s\n%s%s\n", text, wrote, name)
+	_, err := sayf(out, "%s\n%s%s\n", text, wrote, name)
 	return err
 }
 
@@ -285,7 +285,7 @@ the sweep writes without --shard: the same bytes.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s of %s\nwrote %s\n", countOf(rows, "case"), countOf(len(args), "part"), output)
+			_, err = sayf(c.OutOrStdout(), "%s of %s\nwrote %s\n", countOf(rows, "case"), countOf(len(args), "part"), output)
 			return err
 		},
 	}

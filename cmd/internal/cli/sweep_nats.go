@@ -82,7 +82,7 @@ func (f *queueFlags) open(c *cobra.Command, plan *sweep.Plan, record string) (q 
 				os.RemoveAll(dir) // a copy of what the record and the inputs have
 			}
 		})
-		fmt.Fprintf(c.ErrOrStderr(), "listening on %s; workers join with: perfsim worker %s\n", server.URL(), server.URL())
+		sayf(c.ErrOrStderr(), "listening on %s; workers join with: perfsim worker %s\n", server.URL(), server.URL())
 	}
 	nc, err := natsq.Connect(f.url, server, a)
 	if err != nil {
@@ -146,9 +146,9 @@ func runWorker(ctx context.Context, f *workerFlags, url string, stderr io.Writer
 	defer os.RemoveAll(dir)
 	if !f.quiet {
 		if at := nc.ConnectedUrlRedacted(); at != "" {
-			fmt.Fprintf(stderr, "working for %s, version %s\n", at, engineVersion())
+			sayf(stderr, "working for %s, version %s\n", at, engineVersion())
 		} else {
-			fmt.Fprintln(stderr, "no server answers yet; waiting for it")
+			sayln(stderr, "no server answers yet; waiting for it")
 		}
 	}
 	w := natsq.Worker{Engine: engineVersion(), Lease: f.lease, Jobs: f.jobs, Idle: f.idle,

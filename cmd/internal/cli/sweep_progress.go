@@ -55,10 +55,10 @@ func (p *sweepProgress) told(at sweep.Progress) {
 	p.shown = now
 	text := progressText(at, p.first, now.Sub(p.began))
 	if !p.tty {
-		fmt.Fprintln(p.out, text)
+		sayln(p.out, text)
 		return
 	}
-	fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-len(text))))
+	sayf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-len(text))))
 	p.width = len(text)
 }
 
@@ -89,7 +89,7 @@ func rateText(rate float64) string {
 func (p *sweepProgress) close() {
 	p.ended = time.Now()
 	if p.out != nil && p.tty && p.width > 0 {
-		fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.width))
+		sayf(p.out, "\r%s\r", strings.Repeat(" ", p.width))
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -54,12 +53,12 @@ same page as one file that needs no server.`,
 					return err
 				}
 				if report != "-" {
-					fmt.Fprintf(c.OutOrStdout(), "wrote %s\n", report)
+					sayf(c.OutOrStdout(), "wrote %s\n", report)
 				}
 				return nil
 			}
 			return web.Serve(c.Context(), program, port, func(url string) {
-				fmt.Fprintf(c.OutOrStdout(), "%s\nshowing %s; Ctrl-C ends\n", url, program.Blocks[program.First].Name)
+				sayf(c.OutOrStdout(), "%s\nshowing %s; Ctrl-C ends\n", url, program.Blocks[program.First].Name)
 			})
 		},
 	}

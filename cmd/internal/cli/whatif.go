@@ -154,7 +154,7 @@ func listParameters(out io.Writer, asJSON bool) error {
 	}
 	tw := newTable(out)
 	for _, p := range whatif.Parameters() {
-		fmt.Fprintf(tw, "%s\t%s\n", p.Name, p.Doc)
+		sayf(tw, "%s\t%s\n", p.Name, p.Doc)
 	}
 	return tw.Flush()
 }
@@ -175,9 +175,9 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 	}
 	text := timeColumn(times...)
 	row := func(name string, p whatif.Point, change, remark string) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
+		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
 	}
-	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
+	sayln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
 	row("as it is", r.Base, "", "")
 	for _, p := range r.Points {
 		remark := ""
@@ -207,7 +207,7 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 		}
 	}
 	for _, n := range notes {
-		fmt.Fprintf(out, "note: %s\n", n)
+		sayf(out, "note: %s\n", n)
 	}
 	if len(r.Points) > 2 {
 		best, of := r.Points[0], ""
@@ -220,7 +220,7 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 				best, of = p, what
 			}
 		}
-		fmt.Fprintf(out, "\nleast: %s with %s%s\n", nanos(best.NS), of, strings.Join(best.Settings, " "))
+		sayf(out, "\nleast: %s with %s%s\n", nanos(best.NS), of, strings.Join(best.Settings, " "))
 	}
 	return nil
 }
@@ -272,11 +272,11 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 		return writeJSON(out, list)
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "No parameter moves the prediction.")
+		_, err := sayln(out, "No parameter moves the prediction.")
 		return err
 	}
 	tw := newTable(out)
-	fmt.Fprintln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
+	sayln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
 	var times []uint64
 	for _, e := range list[:min(len(list), max(top, 0))] {
 		times = append(times, e.Low, e.High)
@@ -284,14 +284,14 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 	text := timeColumn(times...)
 	for k, e := range list {
 		if k == top {
-			fmt.Fprintf(tw, "… and %d more (--top N, --json)\n", len(list)-k)
+			sayf(tw, "… and %d more (--top N, --json)\n", len(list)-k)
 			break
 		}
-		fmt.Fprintf(tw, "%s\t%+.3f\t%s\t%s\t\n", e.Name, e.Value, text(e.Low), text(e.High))
+		sayf(tw, "%s\t%+.3f\t%s\t%s\t\n", e.Name, e.Value, text(e.Low), text(e.High))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\nA parameter with elasticity -0.5 lowers the latency by 0.5 % when it grows by 1 %.")
+	_, err := sayln(out, "\nA parameter with elasticity -0.5 lowers the latency by 0.5 % when it grows by 1 %.")
 	return err
 }
