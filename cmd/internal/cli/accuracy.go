@@ -72,7 +72,7 @@ recorded, only with --execute. --report writes the page as Markdown.`,
 // printAccuracy prints the classes, and the items or those furthest off.
 func printAccuracy(w io.Writer, r *accuracy.Report, items bool) error {
 	tw := newTable(w)
-	sayln(tw, "CLASS\tITEMS\tLEFT OUT\tMEDIAN\tWORST\tRATIO\tINSIDE\t")
+	fmt.Fprintln(tw, "CLASS\tITEMS\tLEFT OUT\tMEDIAN\tWORST\tRATIO\tINSIDE\t")
 	for _, c := range r.Classes {
 		inside := ""
 		if c.Ranges > 0 {
@@ -84,11 +84,11 @@ func printAccuracy(w io.Writer, r *accuracy.Report, items bool) error {
 		return err
 	}
 	if len(r.Items) == 0 {
-		_, err := sayln(w, "nothing measured was found: no profile, and no table of a kind that is known")
+		_, err := fmt.Fprintln(w, "nothing measured was found: no profile, and no table of a kind that is known")
 		return err
 	}
-	sayln(w)
-	sayln(tw, "ITEM\tQUANTITY\tPREDICTED\tMEASURED\tERROR\t")
+	fmt.Fprintln(w)
+	fmt.Fprintln(tw, "ITEM\tQUANTITY\tPREDICTED\tMEASURED\tERROR\t")
 	for n := range r.Items {
 		i := &r.Items[n]
 		e := i.Error()

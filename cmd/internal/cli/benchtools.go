@@ -110,7 +110,7 @@ func newBenchSchema() *cobra.Command {
 func printBenchSweep(out io.Writer, records []*record.Record) error {
 	tw := newTable(out)
 	cols := []string{"model", "config", "machine", "dataformat", "math_fidelity", "microbatch", "samples_per_sec", "tokens_per_sec", "inference_time_ms"}
-	sayln(tw, strings.Join(cols, "\t"))
+	fmt.Fprintln(tw, strings.Join(cols, "\t"))
 	for _, r := range records {
 		for i, k := range cols {
 			v, _ := r.Text(k)
@@ -122,7 +122,7 @@ func printBenchSweep(out io.Writer, records []*record.Record) error {
 			}
 			fmt.Fprint(tw, v)
 		}
-		sayln(tw)
+		fmt.Fprintln(tw)
 	}
 	return tw.Flush()
 }

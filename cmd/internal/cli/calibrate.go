@@ -128,7 +128,7 @@ func calibrateOps(c *cobra.Command, path string, asJSON bool) error {
 		}{list})
 	}
 	tw := newTable(c.OutOrStdout())
-	sayln(tw, "CLASS\tROWS\tSHAPES\tOVERHEAD\tBYTES/NS\tMACS/NS\tHELD OUT\tWORST\tVENDOR'S IDEAL\t")
+	fmt.Fprintln(tw, "CLASS\tROWS\tSHAPES\tOVERHEAD\tBYTES/NS\tMACS/NS\tHELD OUT\tWORST\tVENDOR'S IDEAL\t")
 	percent := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -218,7 +218,7 @@ func calibrateProfiles(c *cobra.Command, modules []*components.Module, base *mac
 func (r *calibrationReport) print(w io.Writer) error {
 	tw := newTable(w)
 	sayf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
-	sayln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
+	fmt.Fprintln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
 	for _, it := range r.Fit.Items {
 		sayf(tw, "%s\t%.6g\t%s\t%d\t%.4g\t%.5g\t%.5g\t\n", it.Name, it.Value, it.How, it.N, it.Spread, it.Min, it.Max)
 	}
@@ -234,8 +234,8 @@ func (r *calibrationReport) print(w io.Writer) error {
 	if r.Summary == nil {
 		return nil
 	}
-	sayln(w, "\npredicted with constants fitted to the other profiles:")
-	sayln(tw, "PROFILE\tKERNEL\tPREDICTED\tERROR\tWHOLE\tSTARTS P50\tP90\tMOST\t")
+	fmt.Fprintln(w, "\npredicted with constants fitted to the other profiles:")
+	fmt.Fprintln(tw, "PROFILE\tKERNEL\tPREDICTED\tERROR\tWHOLE\tSTARTS P50\tP90\tMOST\t")
 	var times []uint64
 	for _, s := range r.LeaveOut {
 		times = append(times, uint64(s.KernelNS), uint64(s.Predicted))
@@ -278,7 +278,7 @@ func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machi
 		}{base.Name, rows})
 	}
 	tw := newTable(c.OutOrStdout())
-	sayln(tw, "OPCODE\tENGINE\tBYTES/ELEMENT\tMULT\tBASE\tN\tSIZES\tRESIDUAL\tWORST\t")
+	fmt.Fprintln(tw, "OPCODE\tENGINE\tBYTES/ELEMENT\tMULT\tBASE\tN\tSIZES\tRESIDUAL\tWORST\t")
 	for _, a := range rows {
 		sayf(tw, "%s\t%s\t%d\t%.4g\t%.0f\t%d\t%d\t%.1f ns\t%.0f ns\t\n", a.Opcode, a.Engine, a.ElemSize, a.Mult, a.Base, a.Samples, a.Sizes, a.Residual, a.Worst)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"math"
 
@@ -55,7 +56,7 @@ func whatifCores(c *cobra.Command, in *inputFlags, path string, assigned []whati
 // shares the work.
 func printCores(out io.Writer, list []systems.CoresPoint) error {
 	tw := newTable(out)
-	sayln(tw, "CORES\tLATENCY\tSPEED-UP\tEFFICIENCY\tCOLLECTIVES\tWORK\t")
+	fmt.Fprintln(tw, "CORES\tLATENCY\tSPEED-UP\tEFFICIENCY\tCOLLECTIVES\tWORK\t")
 	derived := false
 	for _, p := range list {
 		sayf(tw, "%d\t%s\t%.2f×\t%.1f %%\t%s\t%s\t\n", p.Cores, nanos(p.NS), p.Speedup, 100*p.Efficiency, nanos(p.CollectivesNS), plusMinus(float64(p.WorkNS)))
@@ -68,7 +69,7 @@ func printCores(out io.Writer, list []systems.CoresPoint) error {
 		sayf(out, "note: %s\n", p.How)
 	}
 	if derived {
-		sayln(out, "note: the module is one device's program: one core is taken as the time without\ncollectives times the cores")
+		fmt.Fprintln(out, "note: the module is one device's program: one core is taken as the time without\ncollectives times the cores")
 	}
 	return nil
 }

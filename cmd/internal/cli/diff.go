@@ -157,7 +157,7 @@ func printDiff(out io.Writer, r *compare.Report) error {
 	sayf(out, "A  %s\nB  %s\n", r.NameA, r.NameB)
 	sayf(out, "%s instructions matched (%s), %s only in A, %s only in B;\ntimes %s\n\n",
 		humanize.Comma(int64(r.Matched)), r.By, humanize.Comma(int64(r.OnlyA)), humanize.Comma(int64(r.OnlyB)), alignText(r.Align))
-	sayln(tw, "\tA\tB\tDIFFERENCE\t")
+	fmt.Fprintln(tw, "\tA\tB\tDIFFERENCE\t")
 	times := []uint64{nonNegative(r.Kernel.A), nonNegative(r.Kernel.B), nonNegative(r.Whole.A), nonNegative(r.Whole.B)}
 	for _, ph := range r.Phases {
 		times = append(times, nonNegative(ph.A), nonNegative(ph.B))
@@ -220,8 +220,8 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 			times = append(times, nonNegative(e.A), nonNegative(e.B))
 		}
 		text := timeColumn(times...)
-		sayln(out)
-		sayln(tw, head)
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, head)
 		for _, e := range shown {
 			sayf(tw, "%s\t%s\t%s\t%s\t%s\t\n", cut(e.Name, 28), humanize.Comma(int64(e.N)), text(nonNegative(e.A)), text(nonNegative(e.B)), signed(e.Two))
 		}
@@ -240,8 +240,8 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 			times = append(times, nonNegative(e.A), nonNegative(e.B))
 		}
 		text := timeColumn(times...)
-		sayln(out)
-		sayln(tw, "ENGINE\tWAITS FOR\tWAITING A\tB\tDIFFERENCE\t")
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "ENGINE\tWAITS FOR\tWAITING A\tB\tDIFFERENCE\t")
 		for _, e := range shown {
 			why := "nothing the input has"
 			if e.For != "" {
@@ -268,7 +268,7 @@ func printDiffRow(w io.Writer, x *compare.Row) {
 		n := utf8.RuneCountInString(word) + 1
 		if at == 0 || at+n > 80 {
 			if at > 0 {
-				sayln(w)
+				fmt.Fprintln(w)
 			}
 			fmt.Fprint(w, "     ")
 			at = 5
@@ -276,15 +276,15 @@ func printDiffRow(w io.Writer, x *compare.Row) {
 		fmt.Fprint(w, " ", word)
 		at += n
 	}
-	sayln(w)
+	fmt.Fprintln(w)
 }
 
 // printDiffChanges prints what became of the instructions, by scope first.
 func printDiffChanges(out io.Writer, r *compare.Report) error {
 	tw := newTable(out)
 	if n := len(r.Scopes); n > 0 {
-		sayln(out)
-		sayln(tw, "SCOPE\tN A\tB\tTIME A\tB\tDIFFERENCE\t")
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "SCOPE\tN A\tB\tTIME A\tB\tDIFFERENCE\t")
 		for _, s := range r.Scopes[:min(n, mostScopes)] {
 			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(cmp.Or(s.Scope, "(none)"), 24), humanize.Comma(int64(s.NA)), humanize.Comma(int64(s.NB)),
 				nanos(nonNegative(s.A)), nanos(nonNegative(s.B)), plusMinus(s.B-s.A))
@@ -322,7 +322,7 @@ func printDiffChanges(out io.Writer, r *compare.Report) error {
 				room -= w + 1
 			}
 		}
-		sayln(out)
+		fmt.Fprintln(out)
 	}
 	if n := len(r.Changes) - mostChanges; n > 0 {
 		sayf(out, "… and %d more (--json lists them)\n", n)

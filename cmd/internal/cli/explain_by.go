@@ -31,7 +31,7 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 	sayf(t.out, "\n%s by %s, time on the critical path first\n", countOf(len(list), "group"), by)
 	var table bytes.Buffer
 	tw := newTable(&table)
-	sayln(tw, "  ON PATH\tSHARE\tRUNS\tFLOPS\tHBM\tMFU\tPERFECT\tBOUND\t")
+	fmt.Fprintln(tw, "  ON PATH\tSHARE\tRUNS\tFLOPS\tHBM\tMFU\tPERFECT\tBOUND\t")
 	shown := list[:min(len(list), t.top)]
 	var times, perfect []uint64
 	for _, g := range shown {
@@ -75,7 +75,7 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 	}
 	for k, row := range strings.SplitAfter(table.String(), "\n") {
 		if k > 0 && k <= len(lines) {
-			sayln(t.out, lines[k-1])
+			fmt.Fprintln(t.out, lines[k-1])
 		}
 		fmt.Fprint(t.out, row)
 	}

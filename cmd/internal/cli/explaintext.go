@@ -101,7 +101,7 @@ func (t *explainText) screen(r *explain.Report) error {
 	}
 	tw := t.table()
 	sayf(t.out, "\nWhat costs most\n")
-	sayln(tw, "  CAUSE\tSHARE\tON PATH\tRUNS\tSAVES\tSUCH AS\t")
+	fmt.Fprintln(tw, "  CAUSE\tSHARE\tON PATH\tRUNS\tSAVES\tSUCH AS\t")
 	var times, gains []uint64
 	for _, c := range r.Causes {
 		times = append(times, c.NS)
@@ -144,7 +144,7 @@ func (t *explainText) screen(r *explain.Report) error {
 	}
 	if len(r.Blocks) > 0 {
 		sayf(t.out, "\nBlocks\n")
-		sayln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
+		fmt.Fprintln(tw, "  BLOCK\tRUNS\tLATENCY\tWITHOUT ANTI\tBOUND\t")
 		times = times[:0]
 		for _, b := range r.Blocks[:min(len(r.Blocks), t.top)] {
 			times = append(times, b.A, b.B.Or(0))
@@ -162,7 +162,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		}
 	}
 	if len(r.Lints) > 0 {
-		sayln(t.out)
+		fmt.Fprintln(t.out)
 		for _, l := range r.Lints {
 			worth := ""
 			if l.Worth != nil {
@@ -176,7 +176,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		}
 	}
 	if notes := plainNotes(t.notes); len(notes) > 0 {
-		sayln(t.out)
+		fmt.Fprintln(t.out)
 		for k, n := range notes {
 			if k == mostNotes && len(notes) > k+1 {
 				sayf(t.out, "… and %d more notes (perfsim run prints all)\n", len(notes)-k)
@@ -219,7 +219,7 @@ func (t *explainText) where(p explain.Place) string {
 // engines prints one line per lane: work and the largest idle causes.
 func (t *explainText) engines(r *explain.Report) error {
 	tw := t.table()
-	sayln(tw, "  ENGINE\tWORK\tSLOW\tIDLE\t")
+	fmt.Fprintln(tw, "  ENGINE\tWORK\tSLOW\tIDLE\t")
 	working := make([]int, 0, len(r.Engines))
 	var busy []uint64
 	for k, e := range r.Engines {
@@ -278,7 +278,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 	}
 	sayf(t.out, "\nAnti-dependencies\n")
 	tw := t.table()
-	sayln(tw, "  BUFFER\tSIZE\tEDGES\tBINDING\tCOST\tADD\tLONGEST WAIT\t")
+	fmt.Fprintln(tw, "  BUFFER\tSIZE\tEDGES\tBINDING\tCOST\tADD\tLONGEST WAIT\t")
 	for k, b := range rows {
 		if k == most {
 			sayf(tw, "  … and %d more (--antideps lists them)\n", len(rows)-k)
@@ -367,7 +367,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 			return nil
 		}
 		sayf(t.out, "\nWhat it waits for\n")
-		sayln(tw, "  INSTRUCTION\tWAITS FOR\tBY\tTIMES\tTIME\tLONGEST\tSUCH AS\t")
+		fmt.Fprintln(tw, "  INSTRUCTION\tWAITS FOR\tBY\tTIMES\tTIME\tLONGEST\tSUCH AS\t")
 		times = times[:0]
 		for _, s := range stalls[:min(len(stalls), max(t.top, 10))] {
 			times = append(times, s.NS, s.Longest)
@@ -402,7 +402,7 @@ func (t *explainText) path(r *explain.Report) error {
 	m := t.x.World.Module
 	sayf(t.out, "\nThe critical path, %s\n", countOf(int(r.Path.Steps), "step"))
 	tw := t.table()
-	sayln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tNEXT BY\tDELAY\tSUCH AS\tWHERE\t")
+	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tNEXT BY\tDELAY\tSUCH AS\tWHERE\t")
 	rows := 0
 	last := uint64(0)
 	for _, p := range t.x.Paths {
@@ -559,7 +559,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 			continue
 		}
 		sayf(t.out, "\n%s\n", side.title)
-		sayln(tw, "  INSTRUCTION\tKIND\tENGINE\tOPCODE\tRUNS\tGAP\t\t")
+		fmt.Fprintln(tw, "  INSTRUCTION\tKIND\tENGINE\tOPCODE\tRUNS\tGAP\t\t")
 		var starts, ends []uint64
 		for _, n := range side.rows[:min(len(side.rows), max(t.top, 20))] {
 			starts, ends = append(starts, n.Start), append(ends, n.End)

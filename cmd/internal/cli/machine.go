@@ -55,7 +55,7 @@ func newMachineList() *cobra.Command {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
 			tw := newTable(c.OutOrStdout())
-			sayln(tw, "NAME\tALSO\tMODELS\tWHAT")
+			fmt.Fprintln(tw, "NAME\tALSO\tMODELS\tWHAT")
 			for _, r := range rows {
 				sayf(tw, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "), r.Title)
 			}

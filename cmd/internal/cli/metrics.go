@@ -72,12 +72,12 @@ values alone are printed then.`,
 				return writeJSON(c.OutOrStdout(), rows)
 			case len(args) == 2:
 				for _, r := range rows {
-					sayln(c.OutOrStdout(), r.text)
+					fmt.Fprintln(c.OutOrStdout(), r.text)
 				}
 				return nil
 			}
 			tw := newTable(c.OutOrStdout())
-			sayln(tw, "NAME\tTYPE\tAGGREGATION\tVALUE")
+			fmt.Fprintln(tw, "NAME\tTYPE\tAGGREGATION\tVALUE")
 			for _, r := range rows {
 				sayf(tw, "%s\t%s\t%s\t%s\n", printable(r.Name), printable(r.Type), r.Aggregation, r.text)
 			}

@@ -287,7 +287,7 @@ func printNetlist(out io.Writer, r *floorplan.Report, pictures, all bool) error 
 	if r.MeanAll != r.Mean {
 		sayf(out, ", with idle chips %.1f %%", 100*r.MeanAll)
 	}
-	sayln(out)
+	fmt.Fprintln(out)
 	if pictures {
 		n := 0
 		for i := range r.Epochs {

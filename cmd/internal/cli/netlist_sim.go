@@ -151,7 +151,7 @@ func (f *epochFlags) simulate(ctx context.Context, n *netlist.Netlist, r *floorp
 
 // printEpochs prints the simulated epochs.
 func printEpochs(out io.Writer, list []epochInfo, change float64) error {
-	sayln(out, "\nSimulated: macro blocks through operators and queues ('perfsim machine show' lists what is assumed)")
+	fmt.Fprintln(out, "\nSimulated: macro blocks through operators and queues ('perfsim machine show' lists what is assumed)")
 	t := columns{left: 1}
 	t.add("epoch", "samples", "time", "first sample", "per sample", "core time used", "waiting for buffers", "bottleneck", "")
 	total, samples := uint64(0), 0

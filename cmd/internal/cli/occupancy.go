@@ -115,8 +115,8 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	sayln(out)
-	sayln(tw, "MEMORY\tPEAK\tOF\tUSED\tREACHED AT\t\t")
+	fmt.Fprintln(out)
+	fmt.Fprintln(tw, "MEMORY\tPEAK\tOF\tUSED\tREACHED AT\t\t")
 	for k := range r.Spaces {
 		s := &r.Spaces[k]
 		if s.Absent != "" {
@@ -145,7 +145,7 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 			continue
 		}
 		sayf(out, "\n%s from 0 to %s, full height %s\n%s\n", spaceName(s), nanos(r.End), humanize.IBytes(s.Peak), sparkline(s, r.End))
-		sayln(tw, "  SIZE\tFROM\tTO\tKIND\tTENSOR\tWRITTEN BY\t")
+		fmt.Fprintln(tw, "  SIZE\tFROM\tTO\tKIND\tTENSOR\tWRITTEN BY\t")
 		for n := range s.Tensors {
 			x := &s.Tensors[n]
 			if n == top {

@@ -66,7 +66,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 				// Without -v only the line that explains why there
 				// is no package; failures are told by the error.
 				if verbose || strings.HasPrefix(line, "No perf_sim trace files") {
-					sayln(c.ErrOrStderr(), line)
+					fmt.Fprintln(c.ErrOrStderr(), line)
 				}
 			}
 			rep, err := pack(c.Context(), args[0], out, c.OutOrStdout(), opt)
@@ -367,7 +367,7 @@ func printExtracted(w io.Writer, dir string, files []pttf.Extracted, asJSON bool
 	}
 	b := bufio.NewWriter(w)
 	for _, f := range files {
-		sayln(b, printable(filepath.Join(dir, filepath.FromSlash(f.Path))))
+		fmt.Fprintln(b, printable(filepath.Join(dir, filepath.FromSlash(f.Path))))
 	}
 	return b.Flush()
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ with --enable-perf-sim.`,
 				return writeJSON(c.OutOrStdout(), rows)
 			}
 			tw := newTable(c.OutOrStdout())
-			sayln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
+			fmt.Fprintln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
 			for _, r := range rows {
 				flag := ""
 				if r.Flagged {

@@ -335,13 +335,13 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 			continue
 		}
 		if i > 0 {
-			sayln(out)
+			fmt.Fprintln(out)
 		}
 		if err := f.print(out, pr); err != nil {
 			return err
 		}
 		if rep != nil {
-			sayln(out)
+			fmt.Fprintln(out)
 			if err := rep.print(out, f.top); err != nil {
 				return err
 			}

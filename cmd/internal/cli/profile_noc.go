@@ -97,7 +97,7 @@ func printNoC(out io.Writer, r *nocload.Report, top int) error {
 		if len(t.rows) == 1 {
 			continue
 		}
-		sayln(out)
+		fmt.Fprintln(out)
 		if err := t.print(out); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func printNoC(out io.Writer, r *nocload.Report, top int) error {
 		sayf(out, "… and %d more (--top 0 lists them)\n", n)
 	}
 	if !strings.HasPrefix(r.Chip, "wormhole") {
-		sayln(out, "\nno utilization: what a link of this chip carries is not published")
+		fmt.Fprintln(out, "\nno utilization: what a link of this chip carries is not published")
 	}
 	return nil
 }

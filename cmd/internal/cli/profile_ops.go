@@ -136,7 +136,7 @@ func (r *opsInfo) print(out io.Writer, top int) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	sayln(out)
+	fmt.Fprintln(out)
 	table := columns{left: 2}
 	table.add("op", "type", "count", "kernel total ns", "min", "max", "mean cores", "share of cores")
 	n := len(r.ByCode)
@@ -182,7 +182,7 @@ func (r *opsInfo) printPerf(out io.Writer, top int) error {
 		slices.SortFunc(shown, func(a, b devicelog.OpPerf) int { return cmp.Compare(a.ID, b.ID) })
 		sayf(out, "\nThe %d of %d ops that take most (--top 0 lists all)\n", top, len(r.Ops))
 	} else {
-		sayln(out, "\nOps")
+		fmt.Fprintln(out, "\nOps")
 	}
 	micro := func(ns *float64) string {
 		if ns == nil {
@@ -225,7 +225,7 @@ func (r *opsInfo) printPerf(out io.Writer, top int) error {
 		if len(list.rows) < 2 {
 			continue
 		}
-		sayln(out)
+		fmt.Fprintln(out)
 		table := columns{left: 1}
 		table.add("total by "+list.head, "device", "ops", "share", "time µs", "gap µs")
 		n := len(list.rows)
@@ -284,7 +284,7 @@ func (r *opsInfo) printAdvice(out io.Writer) error {
 		return nil
 	}
 	slices.SortStableFunc(list, func(a, b *piece) int { return cmp.Compare(b.ns, a.ns) })
-	sayln(out, "\nAdvice")
+	fmt.Fprintln(out, "\nAdvice")
 	for _, p := range list {
 		sayf(out, "  %s with %s, such as %d %s:\n    %s\n", count(p.ops, "op"), nanos(uint64(p.ns)), p.first.ID, shorten(printable(p.first.Code), 30), p.text)
 	}

@@ -39,7 +39,7 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 	}
 	sayf(out, "%s, %s, %s on %s\n", count(p.Rows, "marker"), count(p.Zones, "zone"), count(p.Lanes, "processor"), count(p.Cores, "core"))
 	if len(p.Diags) > 0 {
-		sayln(out, "\nTrouble")
+		fmt.Fprintln(out, "\nTrouble")
 		tw := newTable(out)
 		for _, d := range p.Diags {
 			line := ""
@@ -62,7 +62,7 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 		if d.Open > 0 {
 			sayf(out, " (%d without an end, left out of the times)", d.Open)
 		}
-		sayln(out)
+		fmt.Fprintln(out)
 		tw := newTable(out)
 		sayf(tw, "  span\t%s\n", timeText(d.Span))
 		sayf(tw, "  some launch running\t%s\t%s\n", timeText(d.Busy), percent(d.Busy.Cycles, d.Span.Cycles))
@@ -86,7 +86,8 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 			if m.AnyZone {
 				what = "zone"
 			}
-			sayf(out, "\nDevice %d: percent of the span in which some processor of a core was in a %s\n%s", m.Device, what, m.Text(p.Topo))
+			sayf(out, "\nDevice %d: percent of the span in which some processor of a core was in a %s\n", m.Device, what)
+			io.WriteString(out, m.Text(p.Topo))
 		}
 	}
 	if err := f.printStats(out, p); err != nil {
@@ -98,9 +99,9 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 		}
 	}
 	if len(p.Counters) > 0 {
-		sayln(out, "\nCounters, percent of their reference")
+		fmt.Fprintln(out, "\nCounters, percent of their reference")
 		tw := newTable(out)
-		sayln(tw, "  device\tcounter\tsamples\tcores\tall\tmin\tmedian\tmax")
+		fmt.Fprintln(tw, "  device\tcounter\tsamples\tcores\tall\tmin\tmedian\tmax")
 		for _, c := range p.Counters {
 			sayf(tw, "  %d\t%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", c.Device, printable(c.Counter), c.Samples, c.Cores, 100*c.Share, 100*c.Min, 100*c.Median, 100*c.Max)
 		}
@@ -109,7 +110,7 @@ func (f *profileFlags) print(out io.Writer, p *devicelog.Profile) error {
 		}
 	}
 	if len(p.Slow) > 0 {
-		sayln(out, "\nSlowest zones")
+		fmt.Fprintln(out, "\nSlowest zones")
 		tw := newTable(out)
 		for _, s := range p.Slow {
 			sayf(tw, "  %s\t%s\tdevice %d core %d,%d %s\t%s\tline %d\n", printable(s.Zone), timeText(s.Time), s.Device, s.X, s.Y, printable(s.Risc), s.Run, s.Line)
@@ -145,7 +146,7 @@ func (f *profileFlags) printStats(out io.Writer, p *devicelog.Profile) error {
 	if n < len(p.Stats) {
 		sayf(out, ", %d of %d rows (--top 0 for all)", n, len(p.Stats))
 	}
-	sayln(out)
+	fmt.Fprintln(out)
 	by, err := devicelog.ParseBy(f.by)
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func printAnalyses(out io.Writer, p *devicelog.Profile) error {
 		return err
 	}
 	if differ {
-		sayln(out, "The vendor's script compares zone names without their phase and groups launches by another rule; where it differs, its result stands below ours.")
+		fmt.Fprintln(out, "The vendor's script compares zone names without their phase and groups launches by another rule; where it differs, its result stands below ours.")
 	}
 	return nil
 }
@@ -349,7 +350,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 			sayf(out, "    %s %s%s: %s\n", d.Code, humanize.Comma(int64(d.Count)), line, d.Detail)
 		}
 	}
-	sayln(out)
+	fmt.Fprintln(out)
 	t := columns{left: 2}
 	t.add("zone", "processor", "old count", "old median", "new count", "new median", "change", "p", "total change")
 	n := len(deltas)

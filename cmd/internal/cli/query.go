@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -96,11 +97,11 @@ func listFields(out io.Writer, asJSON bool) error {
 	}
 	tw := newTable(out)
 	edges := false
-	sayln(tw, "FIELD\tKIND\tWHAT")
+	fmt.Fprintln(tw, "FIELD\tKIND\tWHAT")
 	for _, f := range query.Fields() {
 		if f.Edge && !edges {
 			edges = true
-			sayln(tw, "of dependencies only:\t\t")
+			fmt.Fprintln(tw, "of dependencies only:\t\t")
 		}
 		sayf(tw, "%s\t%s\t%s\n", f.Name, f.Kind, f.Doc)
 	}
@@ -112,7 +113,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 		return o.groups(out, r)
 	}
 	if o.count {
-		_, err := sayln(out, r.Len())
+		_, err := fmt.Fprintln(out, r.Len())
 		return err
 	}
 	if o.json {
@@ -129,13 +130,13 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	if o.csv {
 		return rowsCSV(out, r, o.limit)
 	}
-	sayln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
+	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	if r.Len() == 0 {
 		return nil
 	}
 	tw := newTable(out)
 	if r.Domain == query.Edges {
-		sayln(tw, "KIND\tFROM\t\t\tTO\t\t\tGAP\t\t")
+		fmt.Fprintln(tw, "KIND\tFROM\t\t\tTO\t\t\tGAP\t\t")
 	}
 	var rows []query.Row
 	var starts, times, slacks []uint64
@@ -173,7 +174,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 		return ""
 	}
 	if r.Domain != query.Edges {
-		sayln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
+		fmt.Fprintln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
 	}
 	for k := range rows {
 		row, slack := &rows[k], ""
@@ -225,7 +226,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 	if r.Domain == query.Edges {
 		what = "GAPS"
 	}
-	sayln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
+	fmt.Fprintln(out, countOf(r.Len(), strings.TrimSuffix(r.Domain.String(), "s")))
 	if len(groups) == 0 {
 		return nil
 	}

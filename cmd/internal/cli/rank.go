@@ -153,7 +153,7 @@ func rankOf(input string, res *systems.Result) rankRow {
 
 func printRank(out io.Writer, rows []rankRow) error {
 	tw := newTable(out)
-	sayln(tw, "  \tINPUT\tLATENCY\tSLOWER\tBUSIEST\tHBM\t")
+	fmt.Fprintln(tw, "  \tINPUT\tLATENCY\tSLOWER\tBUSIEST\tHBM\t")
 	for i, r := range rows {
 		if r.Error != "" {
 			continue

@@ -37,7 +37,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out, diag := terminal.NewWriter(stdout), terminal.NewWriter(stderr)
 	ctx, stop := untilSignal(context.Background(), func() {
-		sayln(stderr, "perfsim: interrupted; a hidden folder or file left beside an output is removed by the next run that writes there")
+		fmt.Fprintln(stderr, "perfsim: interrupted; a hidden folder or file left beside an output is removed by the next run that writes there")
 		os.Exit(exitBreak)
 	})
 	defer stop()
@@ -57,13 +57,13 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil:
-		sayln(stderr, "perfsim: interrupted; nothing half-written was left")
+		fmt.Fprintln(stderr, "perfsim: interrupted; nothing half-written was left")
 		return exitBreak
 	case errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command"):
-		sayf(stderr, "perfsim: %s\n", terminal.Message(err))
+		fmt.Fprintf(stderr, "perfsim: %s\n", terminal.Message(err))
 		return exitUsage
 	}
-	sayf(stderr, "perfsim: %s\n", terminal.Message(err))
+	fmt.Fprintf(stderr, "perfsim: %s\n", terminal.Message(err))
 	return exitError
 }
 

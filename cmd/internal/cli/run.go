@@ -89,7 +89,7 @@ and the exit status is 1.`,
 			if verbose {
 				r.Log = func(line string) {
 					if severityOf(line) >= severity {
-						sayln(c.ErrOrStderr(), line)
+						fmt.Fprintln(c.ErrOrStderr(), line)
 					}
 				}
 			}
@@ -302,11 +302,11 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 // printTables prints the engines and blocks, and what is below them.
 func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 	known := r.LatencyA.Known()
-	sayln(out)
+	fmt.Fprintln(out)
 	if known {
-		sayln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
+		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\tBUSY\tUTILIZATION\t")
 	} else {
-		sayln(tw, "ENGINE\tINSTRUCTIONS\t")
+		fmt.Fprintln(tw, "ENGINE\tINSTRUCTIONS\t")
 	}
 	var busy []uint64
 	for _, e := range r.Engines {
@@ -333,8 +333,8 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 		return err
 	}
 	if len(r.Blocks) > 1 {
-		sayln(out)
-		sayln(tw, "BLOCK\tINSTRUCTIONS\tTRIPS\tRUNS\tLATENCY\tWITHOUT ANTI\t")
+		fmt.Fprintln(out)
+		fmt.Fprintln(tw, "BLOCK\tINSTRUCTIONS\tTRIPS\tRUNS\tLATENCY\tWITHOUT ANTI\t")
 		var times []uint64
 		for n, b := range r.Blocks {
 			if n < mostBlocks {
@@ -369,7 +369,7 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 		io.WriteString(out, "\n"+wrapLine("loops: "+how))
 	}
 	if r.Cores != nil {
-		sayln(out)
+		fmt.Fprintln(out)
 		if err := printCores(out, []systems.CoresPoint{*r.Cores}); err != nil {
 			return err
 		}
@@ -378,13 +378,13 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 		return err
 	}
 	if notes := plainNotes(r.Notes); len(notes) > 0 {
-		sayln(out)
+		fmt.Fprintln(out)
 		for _, n := range notes {
 			io.WriteString(out, noteText(n.Text, n.Count))
 		}
 	}
 	if len(r.Artifacts) > 0 {
-		sayln(out)
+		fmt.Fprintln(out)
 		for n, a := range r.Artifacts {
 			if n == mostBlocks && len(r.Artifacts) > n+4 {
 				sayf(tw, "… and %d more files\n", len(r.Artifacts)-n)
@@ -426,7 +426,7 @@ func (r runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
 	if len(r.Replay.Moved) == 0 {
 		return nil
 	}
-	sayln(tw, "EVENT\tLANE\tIN THE TRACE\tHERE\t")
+	fmt.Fprintln(tw, "EVENT\tLANE\tIN THE TRACE\tHERE\t")
 	for n, e := range r.Replay.Moved {
 		if n == mostMoved {
 			sayf(tw, "… and %s more (--json lists them)\n", humanize.Comma(int64(len(r.Replay.Moved)-n)))

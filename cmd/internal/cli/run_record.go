@@ -124,7 +124,7 @@ func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.W
 		if rep.Collisions > 0 {
 			text += fmt.Sprintf("; %s", countOf(rep.Collisions, "collision")+" of zone ids")
 		}
-		sayln(tell, text)
+		fmt.Fprintln(tell, text)
 	}
 	if f.print != "" {
 		f.enter("print")

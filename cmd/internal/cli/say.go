@@ -13,9 +13,6 @@ func sayf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, onLine(args)...)
 }
 
-// sayln is fmt.Fprintln in the same way.
-func sayln(w io.Writer, args ...any) (int, error) { return fmt.Fprintln(w, onLine(args)...) }
-
 func onLine(args []any) []any {
 	for i, a := range args {
 		if s, ok := a.(string); ok && strings.Contains(s, "\n") {

@@ -60,7 +60,7 @@ PERFSIM_TOKEN; clients send it as "Authorization: Bearer TOKEN".`,
 				return err
 			}
 			opt.Version = version
-			opt.Log = func(line string) { sayln(c.ErrOrStderr(), "perfsim: "+line) }
+			opt.Log = func(line string) { fmt.Fprintln(c.ErrOrStderr(), "perfsim: "+line) }
 			s, err := serve.New(opt)
 			if err != nil {
 				return err

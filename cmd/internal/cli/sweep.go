@@ -255,7 +255,8 @@ func (f *sweepFlags) report(out io.Writer, n sweep.Counts, p *sweepProgress, nam
 	if !written {
 		wrote = "unchanged: "
 	}
-	_, err := sayf(out, "%s\n%s%s\n", text, wrote, name)
+	fmt.Fprintln(out, text)
+	_, err := sayf(out, "%s%s\n", wrote, name)
 	return err
 }
 

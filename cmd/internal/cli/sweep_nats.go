@@ -148,7 +148,7 @@ func runWorker(ctx context.Context, f *workerFlags, url string, stderr io.Writer
 		if at := nc.ConnectedUrlRedacted(); at != "" {
 			sayf(stderr, "working for %s, version %s\n", at, engineVersion())
 		} else {
-			sayln(stderr, "no server answers yet; waiting for it")
+			fmt.Fprintln(stderr, "no server answers yet; waiting for it")
 		}
 	}
 	w := natsq.Worker{Engine: engineVersion(), Lease: f.lease, Jobs: f.jobs, Idle: f.idle,

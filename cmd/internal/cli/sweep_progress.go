@@ -55,7 +55,7 @@ func (p *sweepProgress) told(at sweep.Progress) {
 	p.shown = now
 	text := progressText(at, p.first, now.Sub(p.began))
 	if !p.tty {
-		sayln(p.out, text)
+		fmt.Fprintln(p.out, text)
 		return
 	}
 	sayf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-len(text))))

@@ -25,7 +25,7 @@ func newVersionCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), v)
 			}
-			_, err := sayln(c.OutOrStdout(), versionText())
+			_, err := fmt.Fprintln(c.OutOrStdout(), versionText())
 			return err
 		}}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -177,7 +177,7 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 	row := func(name string, p whatif.Point, change, remark string) {
 		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
 	}
-	sayln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
+	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
 	row("as it is", r.Base, "", "")
 	for _, p := range r.Points {
 		remark := ""
@@ -272,11 +272,11 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 		return writeJSON(out, list)
 	}
 	if len(list) == 0 {
-		_, err := sayln(out, "No parameter moves the prediction.")
+		_, err := fmt.Fprintln(out, "No parameter moves the prediction.")
 		return err
 	}
 	tw := newTable(out)
-	sayln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
+	fmt.Fprintln(tw, "PARAMETER\tELASTICITY\t5 % LOWER\t5 % HIGHER\t")
 	var times []uint64
 	for _, e := range list[:min(len(list), max(top, 0))] {
 		times = append(times, e.Low, e.High)
@@ -292,6 +292,6 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := sayln(out, "\nA parameter with elasticity -0.5 lowers the latency by 0.5 % when it grows by 1 %.")
+	_, err := fmt.Fprintln(out, "\nA parameter with elasticity -0.5 lowers the latency by 0.5 % when it grows by 1 %.")
 	return err
 }
