@@ -9,8 +9,8 @@ import (
 // What a value may be at most: far beyond any memory, and small enough that
 // sizes in bytes of tiles, rows and partitions fit 64 bits.
 const (
-	mostElems   = 1 << 40 // elements of a dimension
-	mostSize = 1 << 50 // of a value
+	mostElems = 1 << 40 // elements of a dimension
+	mostSize  = 1 << 50 // of a value
 )
 
 // checkSizes refuses graphs with values beyond any memory.
