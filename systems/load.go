@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/io/format"
 	"perfsim/io/formats"
 	kernels "perfsim/io/neuron/nki"
@@ -165,7 +166,7 @@ func Load(ctx context.Context, r *Reading, s Settings) (*Loaded, error) {
 }
 
 // lower turns the graph that the settings choose into engine instructions.
-func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*components.Graph, formatName string) error {
+func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*opgraph.Graph, formatName string) error {
 	g, err := l.pick(graphs)
 	if err != nil {
 		return err
@@ -207,7 +208,7 @@ func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*components.Gra
 
 // pick returns the graph to lower: the one with the name asked for, or in the
 // place asked for, since modules of one file may all have one name.
-func (l *Loaded) pick(graphs []*components.Graph) (*components.Graph, error) {
+func (l *Loaded) pick(graphs []*opgraph.Graph) (*opgraph.Graph, error) {
 	if len(graphs) == 0 {
 		return nil, fmt.Errorf("%s has no modules", l.Input)
 	}

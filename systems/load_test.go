@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Modules of one name are told apart by their places.
 func TestPickGraph(t *testing.T) {
-	graphs := []*components.Graph{components.NewGraph("module"), components.NewGraph("module"), components.NewGraph("module")}
+	graphs := []*opgraph.Graph{opgraph.NewGraph("module"), opgraph.NewGraph("module"), opgraph.NewGraph("module")}
 	for _, tt := range []struct {
 		module string
 		want   int // place, or -1 for an error

@@ -11,6 +11,7 @@ import (
 	"perfsim/bench/models"
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/components/opgraph"
 	"perfsim/systems"
 	"perfsim/systems/lower"
 )
@@ -48,7 +49,7 @@ func TestBesideMeasuredNeuron(t *testing.T) {
 		case "resnet50":
 			name, config = "resnet", "resnet50"
 		}
-		m, err := models.Build(name, config, models.Options{Batch: batch, Elem: components.ElemBF16})
+		m, err := models.Build(name, config, models.Options{Batch: batch, Elem: opgraph.ElemBF16})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/components/machine/grid"
+	"perfsim/components/opgraph"
 	"perfsim/systems"
 	"perfsim/systems/coregrid"
 	"perfsim/systems/lower"
@@ -100,7 +101,7 @@ type target struct {
 	grid  *grid.Machine
 	core  *machine.Machine
 	model coregrid.Model
-	elem  components.ElemType
+	elem  opgraph.ElemType
 }
 
 // Device tells the reference benchmark's name of the device that a machine
@@ -149,7 +150,7 @@ func find(name string) (target, error) {
 	return target{}, fmt.Errorf("%w; as a machine with engines: %w", err, err2)
 }
 
-var elems = map[string]components.ElemType{"Fp32": components.ElemF32, "Fp16": components.ElemF16, "Fp16_b": components.ElemBF16}
+var elems = map[string]opgraph.ElemType{"Fp32": opgraph.ElemF32, "Fp16": opgraph.ElemF16, "Fp16_b": opgraph.ElemBF16}
 
 // wrong is the error of an option's value.
 func wrong(format string, args ...any) error {
@@ -158,7 +159,7 @@ func wrong(format string, args ...any) error {
 
 func (t *target) settle(o *Options) (err error) {
 	if t.grid != nil {
-		t.elem = components.ElemBF16
+		t.elem = opgraph.ElemBF16
 		if t.model, err = coregrid.NewModel(t.grid, o.Format, o.Fidelity); err != nil {
 			return &models.OptionError{Err: err}
 		}

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Options say what is built.
 type Options struct {
-	Batch int                 // samples per run of a graph, at least 1; 0 takes the model's own
-	Elem  components.ElemType // of weights and activations; 0 is bf16
-	Task  string              // "na" where empty
+	Batch int              // samples per run of a graph, at least 1; 0 takes the model's own
+	Elem  opgraph.ElemType // of weights and activations; 0 is bf16
+	Task  string           // "na" where empty
 	// Tokens is how many tokens a text model generates for a sample; 0 takes
 	// the task's.
 	Tokens int64
@@ -24,13 +24,13 @@ type Options struct {
 // Phase is one graph of a model and how often it runs for a batch.
 type Phase struct {
 	Name  string // "forward", or "encoder", "decoder_first", "decoder"
-	Graph *components.Graph
+	Graph *opgraph.Graph
 	Runs  int64
 	// Fold tells that all samples of a batch are rows of one product (a decoder
 	// that makes one token of each): they do not follow one another.
 	Fold bool
 	// Weights are the trained parameters of the entry, by path.
-	Weights map[string]components.OpID
+	Weights map[string]opgraph.OpID
 }
 
 // Model is a built model: what a device runs for one batch of samples.
@@ -132,7 +132,7 @@ func Build(name, config string, opt Options) (*Model, error) {
 		return nil, err
 	}
 	if opt.Elem == 0 {
-		opt.Elem = components.ElemBF16
+		opt.Elem = opgraph.ElemBF16
 	}
 	if opt.Task == "" {
 		opt.Task = "na"
@@ -187,9 +187,9 @@ func (b *building) phase(name string, runs int64, f func(n *net) []val) error {
 	if err != nil {
 		return err
 	}
-	p := Phase{Name: name, Graph: g, Runs: runs, Weights: map[string]components.OpID{}}
+	p := Phase{Name: name, Graph: g, Runs: runs, Weights: map[string]opgraph.OpID{}}
 	for op := g.Comps.First[g.Entry]; op < g.Comps.End[g.Entry]; op++ {
-		if g.Ops.Kind[op] == components.OpParameter {
+		if g.Ops.Kind[op] == opgraph.OpParameter {
 			path := g.Text(g.Ops.OpName[op])
 			if _, ok := n.named[path]; ok {
 				p.Weights[path] = op

@@ -3,7 +3,7 @@ package models
 import (
 	"fmt"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // cbr is a convolution with batch normalisation and ReLU, padded to keep the
@@ -210,10 +210,10 @@ func yoloV5(n *net, size int64) []val {
 			y = n.transpose(n.reshape(y, d[0], 3, 85, d[2], d[3]), 0, 1, 3, 4, 2)
 			y = n.activate(y, sigmoid)
 			lead := []int64{d[0], 3, d[2], d[3]}
-			xy := n.scalar(components.OpMultiply, n.slice(y, 4, 0, 2), 2)
+			xy := n.scalar(opgraph.OpMultiply, n.slice(y, 4, 0, 2), 2)
 			grid := n.feed(fmt.Sprintf("grid%d", i), n.elem, d[2], d[3], 2)
-			xy = n.scalar(components.OpMultiply, n.plus(xy, n.bcast(grid, append(lead, 2), 2, 3, 4)), float64(int64(8)<<i))
-			wh := n.scalar(components.OpMultiply, n.slice(y, 4, 2, 4), 2)
+			xy = n.scalar(opgraph.OpMultiply, n.plus(xy, n.bcast(grid, append(lead, 2), 2, 3, 4)), float64(int64(8)<<i))
+			wh := n.scalar(opgraph.OpMultiply, n.slice(y, 4, 2, 4), 2)
 			anchors := n.feed(fmt.Sprintf("anchors%d", i), n.elem, 3, 2)
 			wh = n.times(n.times(wh, wh), n.bcast(anchors, append(lead, 2), 1, 4))
 			y = n.concat(4, xy, wh, n.slice(y, 4, 4, 85))

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Params returns the number of trained parameters: every weight of every
@@ -37,16 +37,16 @@ func (m *Model) MACs() int64 {
 // graph, counted as published tables do: a tap on the padding counts, the
 // holes of a transposed convolution do not. (components.Graph.FLOPs counts no
 // tap on padding.)
-func MACs(g *components.Graph) int64 {
+func MACs(g *opgraph.Graph) int64 {
 	var total int64
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		switch g.Ops.Kind[op] {
-		case components.OpDot:
+		case opgraph.OpDot:
 			total += g.FLOPs(op) / 2
-		case components.OpConvolution:
+		case opgraph.OpConvolution:
 			c, _ := g.ConvSize(op)
 			pairs := c.Dense
-			if w := g.Window(op, nil); slices.ContainsFunc(w, func(d components.WindowDim) bool { return d.LHSDilate > 1 }) {
+			if w := g.Window(op, nil); slices.ContainsFunc(w, func(d opgraph.WindowDim) bool { return d.LHSDilate > 1 }) {
 				pairs = c.Pairs
 			}
 			total += c.Batch * c.Out * c.In * pairs
@@ -67,8 +67,8 @@ func List() string {
 }
 
 // WeightSet returns the trained parameters of the phase's graph as a set.
-func (p *Phase) WeightSet() map[components.OpID]bool {
-	out := make(map[components.OpID]bool, len(p.Weights))
+func (p *Phase) WeightSet() map[opgraph.OpID]bool {
+	out := make(map[opgraph.OpID]bool, len(p.Weights))
 	for _, op := range p.Weights {
 		out[op] = true
 	}

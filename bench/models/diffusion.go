@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // diffusionUNet: the denoising network of Stable Diffusion 1.4 (Rombach et
@@ -94,7 +94,7 @@ func (n *net) spatialTransformer(name string, x, prompt val) val {
 		y = n.plus(y, attend("attn1", h, h))
 		y = n.plus(y, attend("attn2", n.layerNorm("norm2", y), prompt))
 		g := n.linear("ff/proj", n.layerNorm("norm3", y), 8*c, true)
-		g = n.binary(components.OpMultiply, n.slice(g, 2, 0, 4*c), n.activate(n.slice(g, 2, 4*c, 8*c), gelu))
+		g = n.binary(opgraph.OpMultiply, n.slice(g, 2, 0, 4*c), n.activate(n.slice(g, 2, 4*c, 8*c), gelu))
 		y = n.plus(y, n.linear("ff/out", g, c, true))
 		y = n.reshape(n.transpose(y, 0, 2, 1), d...)
 		x = n.plus(x, n.conv("proj_out", y, convOf{out: c, k: 1, bias: true}))

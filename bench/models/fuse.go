@@ -3,15 +3,15 @@ package models
 import (
 	"strconv"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // emitter turns the nodes of a net into the rows of a graph.
 type emitter struct {
 	n    *net
-	g    *components.Graph
+	g    *opgraph.Graph
 	live []bool
-	op   []components.OpID // of the entry
+	op   []opgraph.OpID // of the entry
 
 	// root is the last node of the group a node is computed in; members are
 	// the groups by their root, in program order.
@@ -19,16 +19,16 @@ type emitter struct {
 	members map[val][]val
 	users   [][]val
 
-	body   map[val]components.CompID // of a fusion by its root
-	region map[components.OpKind]components.CompID
+	body   map[val]opgraph.CompID // of a fusion by its root
+	region map[opgraph.OpKind]opgraph.CompID
 	outer  map[val][]val // operands of a fusion by its root
 }
 
 func elementwise(nd *node) bool {
 	switch nd.kind {
-	case components.OpParameter, components.OpConstant:
+	case opgraph.OpParameter, opgraph.OpConstant:
 		return false
-	case components.OpBroadcast:
+	case opgraph.OpBroadcast:
 		return true
 	}
 	return nd.kind.IsElementwise()
@@ -54,13 +54,13 @@ func (e *emitter) group() {
 	for v := len(nodes) - 1; v >= 0; v-- {
 		e.root[v] = val(v)
 		nd := &nodes[v]
-		if len(e.users[v]) == 0 || !e.live[v] || !elementwise(nd) && nd.kind != components.OpConstant {
+		if len(e.users[v]) == 0 || !e.live[v] || !elementwise(nd) && nd.kind != opgraph.OpConstant {
 			continue
 		}
 		to := e.root[e.users[v][0]]
 		for _, u := range e.users[v] {
 			un := &nodes[u]
-			if e.root[u] != to || !elementwise(un) || un.kind == components.OpBroadcast && nd.kind != components.OpConstant {
+			if e.root[u] != to || !elementwise(un) || un.kind == opgraph.OpBroadcast && nd.kind != opgraph.OpConstant {
 				to = val(v)
 				break
 			}
@@ -79,7 +79,7 @@ func (e *emitter) inside(v val) bool { return e.root[v] != v }
 
 // regions adds the scalar functions of the reductions.
 func (e *emitter) regions() {
-	e.region = map[components.OpKind]components.CompID{}
+	e.region = map[opgraph.OpKind]opgraph.CompID{}
 	for v := range e.n.nodes {
 		k := e.n.nodes[v].region
 		if _, ok := e.region[k]; ok || k == 0 || !e.live[v] {
@@ -94,9 +94,9 @@ func (e *emitter) regions() {
 }
 
 // plain adds one operator; at gives the rows of its operands.
-func (e *emitter) plain(v val, at []components.OpID) components.OpID {
+func (e *emitter) plain(v val, at []opgraph.OpID) opgraph.OpID {
 	nd := &e.n.nodes[v]
-	ops := make([]components.OpID, len(nd.in))
+	ops := make([]opgraph.OpID, len(nd.in))
 	for i, o := range nd.in {
 		ops[i] = at[o]
 	}
@@ -105,7 +105,7 @@ func (e *emitter) plain(v val, at []components.OpID) components.OpID {
 		nd.attrs(e.g, op)
 	}
 	if nd.region != 0 {
-		e.g.AddCall(op, components.RoleToApply, e.region[nd.region])
+		e.g.AddCall(op, opgraph.RoleToApply, e.region[nd.region])
 	}
 	return op
 }
@@ -114,7 +114,7 @@ func (e *emitter) plain(v val, at []components.OpID) components.OpID {
 func (e *emitter) fusionBody(r val) {
 	g, n := e.g, e.n
 	c := g.BeginComputation("fused_computation." + strconv.Itoa(int(r)))
-	at := make(map[val]components.OpID)
+	at := make(map[val]opgraph.OpID)
 	var outer []val
 	for _, v := range e.members[r] {
 		for _, o := range n.nodes[v].in {
@@ -126,7 +126,7 @@ func (e *emitter) fusionBody(r val) {
 			outer = append(outer, o)
 		}
 	}
-	rows := make([]components.OpID, len(n.nodes))
+	rows := make([]opgraph.OpID, len(n.nodes))
 	for o, id := range at {
 		rows[o] = id
 	}
@@ -136,7 +136,7 @@ func (e *emitter) fusionBody(r val) {
 	}
 	g.EndComputation(rows[r])
 	if e.body == nil {
-		e.body, e.outer = map[val]components.CompID{}, map[val][]val{}
+		e.body, e.outer = map[val]opgraph.CompID{}, map[val][]val{}
 	}
 	e.body[r], e.outer[r] = c, outer
 }
@@ -144,12 +144,12 @@ func (e *emitter) fusionBody(r val) {
 // fusion adds the operator of the group of root r to the entry.
 func (e *emitter) fusion(r val) {
 	nd := &e.n.nodes[r]
-	ops := make([]components.OpID, len(e.outer[r]))
+	ops := make([]opgraph.OpID, len(e.outer[r]))
 	for i, o := range e.outer[r] {
 		ops[i] = e.op[o]
 	}
-	op := e.g.AddOp(components.OpFusion, "fusion."+strconv.Itoa(int(r)), e.g.Array(nd.elem, nd.dims...), ops...)
-	e.g.SetInt(op, components.AttrFusionKind, int64(components.FusionLoop))
-	e.g.AddCall(op, components.RoleCalls, e.body[r])
+	op := e.g.AddOp(opgraph.OpFusion, "fusion."+strconv.Itoa(int(r)), e.g.Array(nd.elem, nd.dims...), ops...)
+	e.g.SetInt(op, opgraph.AttrFusionKind, int64(opgraph.FusionLoop))
+	e.g.AddCall(op, opgraph.RoleCalls, e.body[r])
 	e.op[r] = op
 }

@@ -3,7 +3,7 @@ package models
 import (
 	"math"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // act is an activation function.
@@ -28,31 +28,31 @@ const (
 func (n *net) activate(x val, a act) val {
 	switch a {
 	case relu:
-		return n.scalar(components.OpMaximum, x, 0)
+		return n.scalar(opgraph.OpMaximum, x, 0)
 	case relu6:
-		return n.scalar(components.OpMinimum, n.scalar(components.OpMaximum, x, 0), 6)
+		return n.scalar(opgraph.OpMinimum, n.scalar(opgraph.OpMaximum, x, 0), 6)
 	case hardSigmoid: // relu6(x+3)/6
-		y := n.scalar(components.OpAdd, x, 3)
-		y = n.scalar(components.OpMinimum, n.scalar(components.OpMaximum, y, 0), 6)
-		return n.scalar(components.OpMultiply, y, 1.0/6)
+		y := n.scalar(opgraph.OpAdd, x, 3)
+		y = n.scalar(opgraph.OpMinimum, n.scalar(opgraph.OpMaximum, y, 0), 6)
+		return n.scalar(opgraph.OpMultiply, y, 1.0/6)
 	case hardSwish:
 		return n.times(x, n.activate(x, hardSigmoid))
 	case sigmoid:
-		return n.unary(components.OpLogistic, x)
+		return n.unary(opgraph.OpLogistic, x)
 	case silu:
-		return n.times(x, n.unary(components.OpLogistic, x))
+		return n.times(x, n.unary(opgraph.OpLogistic, x))
 	case tanh:
-		return n.unary(components.OpTanh, x)
+		return n.unary(opgraph.OpTanh, x)
 	case gelu: // x/2·(1+erf(x/√2))
-		e := n.unary(components.OpErf, n.scalar(components.OpMultiply, x, math.Sqrt2/2))
-		return n.times(n.scalar(components.OpMultiply, x, 0.5), n.scalar(components.OpAdd, e, 1))
+		e := n.unary(opgraph.OpErf, n.scalar(opgraph.OpMultiply, x, math.Sqrt2/2))
+		return n.times(n.scalar(opgraph.OpMultiply, x, 0.5), n.scalar(opgraph.OpAdd, e, 1))
 	case geluTanh: // x/2·(1+tanh(√(2/π)·(x+0.044715x³)))
-		c := n.scalar(components.OpMultiply, n.times(n.times(x, x), x), 0.044715)
-		t := n.unary(components.OpTanh, n.scalar(components.OpMultiply, n.plus(x, c), math.Sqrt(2/math.Pi)))
-		return n.times(n.scalar(components.OpMultiply, x, 0.5), n.scalar(components.OpAdd, t, 1))
+		c := n.scalar(opgraph.OpMultiply, n.times(n.times(x, x), x), 0.044715)
+		t := n.unary(opgraph.OpTanh, n.scalar(opgraph.OpMultiply, n.plus(x, c), math.Sqrt(2/math.Pi)))
+		return n.times(n.scalar(opgraph.OpMultiply, x, 0.5), n.scalar(opgraph.OpAdd, t, 1))
 	case elu: // max(x,0) + exp(min(x,0)) − 1
-		e := n.unary(components.OpExpm1, n.scalar(components.OpMinimum, x, 0))
-		return n.plus(n.scalar(components.OpMaximum, x, 0), e)
+		e := n.unary(opgraph.OpExpm1, n.scalar(opgraph.OpMinimum, x, 0))
+		return n.plus(n.scalar(opgraph.OpMaximum, x, 0), e)
 	}
 	return x
 }
@@ -93,7 +93,7 @@ func (n *net) conv(name string, x val, c convOf) val {
 				pads[i] = [2]int64{total / 2, total - total/2}
 			}
 		}
-		win := []components.WindowDim{
+		win := []opgraph.WindowDim{
 			{Size: kh, Stride: stride, PadLow: pads[0][0], PadHigh: pads[0][1], LHSDilate: 1, RHSDilate: dilate},
 			{Size: kw, Stride: stride, PadLow: pads[1][0], PadHigh: pads[1][1], LHSDilate: 1, RHSDilate: dilate},
 		}
@@ -108,7 +108,7 @@ func (n *net) conv(name string, x val, c convOf) val {
 // after adds bias, normalisation and activation of a layer.
 func (n *net) after(x val, bias, bn bool, a act) val {
 	if bias {
-		x = n.perChannel(components.OpAdd, x, n.weight("bias", n.dim(x, 1)), 1)
+		x = n.perChannel(opgraph.OpAdd, x, n.weight("bias", n.dim(x, 1)), 1)
 	}
 	if bn {
 		x = n.norm(x)
@@ -119,8 +119,8 @@ func (n *net) after(x val, bias, bn bool, a act) val {
 // norm is a batch normalisation at inference: scale and shift per channel.
 func (n *net) norm(x val) val {
 	n.in("bn", func() {
-		x = n.perChannel(components.OpMultiply, x, n.weight("scale", n.dim(x, 1)), 1)
-		x = n.perChannel(components.OpAdd, x, n.weight("shift", n.dim(x, 1)), 1)
+		x = n.perChannel(opgraph.OpMultiply, x, n.weight("scale", n.dim(x, 1)), 1)
+		x = n.perChannel(opgraph.OpAdd, x, n.weight("shift", n.dim(x, 1)), 1)
 	})
 	return x
 }
@@ -128,18 +128,18 @@ func (n *net) norm(x val) val {
 func ceil(a, b int64) int64 { return (a + b - 1) / b }
 
 // places returns how many places a window has on n elements.
-func places(n int64, w components.WindowDim) int64 {
+func places(n int64, w opgraph.WindowDim) int64 {
 	return ((n-1)*w.LHSDilate+1+w.PadLow+w.PadHigh-((w.Size-1)*w.RHSDilate+1))/w.Stride + 1
 }
 
-func (n *net) convolution(x, w val, out []int64, win []components.WindowDim, groups int64) val {
-	return n.add(node{kind: components.OpConvolution, dims: out, in: []val{x, w},
-		attrs: func(g *components.Graph, op components.OpID) {
+func (n *net) convolution(x, w val, out []int64, win []opgraph.WindowDim, groups int64) val {
+	return n.add(node{kind: opgraph.OpConvolution, dims: out, in: []val{x, w},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) {
 			g.SetWindow(op, win)
-			g.SetConvDims(op, components.ConvDims{InputBatch: 0, InputFeature: 1, KernelOutput: 0, KernelInput: 1, OutputBatch: 0, OutputFeature: 1,
+			g.SetConvDims(op, opgraph.ConvDims{InputBatch: 0, InputFeature: 1, KernelOutput: 0, KernelInput: 1, OutputBatch: 0, OutputFeature: 1,
 				InputSpatial: []int64{2, 3}[:len(win)], KernelSpatial: []int64{2, 3}[:len(win)], OutputSpatial: []int64{2, 3}[:len(win)]})
 			if groups > 1 {
-				g.SetInt(op, components.AttrFeatureGroups, groups)
+				g.SetInt(op, opgraph.AttrFeatureGroups, groups)
 			}
 		}})
 }
@@ -148,9 +148,9 @@ func (n *net) convolution(x, w val, out []int64, win []components.WindowDim, gro
 func (n *net) upConv(name string, x val, out, k int64) val {
 	n.in(name, func() {
 		d := n.dims(x)
-		dim := components.WindowDim{Size: k, Stride: 1, PadLow: k - 1, PadHigh: k - 1, LHSDilate: k, RHSDilate: 1}
+		dim := opgraph.WindowDim{Size: k, Stride: 1, PadLow: k - 1, PadHigh: k - 1, LHSDilate: k, RHSDilate: 1}
 		w := n.weight("weight", out, d[1], k, k)
-		x = n.convolution(x, w, []int64{d[0], out, d[2] * k, d[3] * k}, []components.WindowDim{dim, dim}, 1)
+		x = n.convolution(x, w, []int64{d[0], out, d[2] * k, d[3] * k}, []opgraph.WindowDim{dim, dim}, 1)
 		x = n.after(x, true, false, none)
 	})
 	return x
@@ -160,7 +160,7 @@ func (n *net) upConv(name string, x val, out, k int64) val {
 func (n *net) conv1d(name string, x val, out, k, stride, pad int64, a act) val {
 	n.in(name, func() {
 		d := n.dims(x)
-		win := []components.WindowDim{{Size: k, Stride: stride, PadLow: pad, PadHigh: pad, LHSDilate: 1, RHSDilate: 1}}
+		win := []opgraph.WindowDim{{Size: k, Stride: stride, PadLow: pad, PadHigh: pad, LHSDilate: 1, RHSDilate: 1}}
 		w := n.weight("weight", out, d[1], k)
 		x = n.convolution(x, w, []int64{d[0], out, places(d[2], win[0])}, win, 1)
 		x = n.after(x, true, false, a)
@@ -172,10 +172,10 @@ func (n *net) conv1d(name string, x val, out, k, stride, pad int64, a act) val {
 // last window that is only partly on the input.
 func (n *net) pool(x val, max bool, k, stride, pad int64, ceilMode bool) val {
 	d := n.dims(x)
-	win := make([]components.WindowDim, 4)
+	win := make([]opgraph.WindowDim, 4)
 	out := append([]int64(nil), d...)
 	for i := range win {
-		win[i] = components.WindowDim{Size: 1, Stride: 1, LHSDilate: 1, RHSDilate: 1}
+		win[i] = opgraph.WindowDim{Size: 1, Stride: 1, LHSDilate: 1, RHSDilate: 1}
 		if i < 2 {
 			continue
 		}
@@ -185,14 +185,14 @@ func (n *net) pool(x val, max bool, k, stride, pad int64, ceilMode bool) val {
 		}
 		out[i] = places(d[i], win[i])
 	}
-	fold := components.OpAdd
+	fold := opgraph.OpAdd
 	if max {
-		fold = components.OpMaximum
+		fold = opgraph.OpMaximum
 	}
-	y := n.add(node{kind: components.OpReduceWindow, dims: out, in: []val{x, n.identity(fold)}, region: fold,
-		attrs: func(g *components.Graph, op components.OpID) { g.SetWindow(op, win) }})
+	y := n.add(node{kind: opgraph.OpReduceWindow, dims: out, in: []val{x, n.identity(fold)}, region: fold,
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) { g.SetWindow(op, win) }})
 	if !max {
-		y = n.scalar(components.OpMultiply, y, 1/float64(k*k))
+		y = n.scalar(opgraph.OpMultiply, y, 1/float64(k*k))
 	}
 	return y
 }
@@ -200,7 +200,7 @@ func (n *net) pool(x val, max bool, k, stride, pad int64, ceilMode bool) val {
 // mean averages x [N, C, H, W] over its places, giving [N, C].
 func (n *net) mean(x val) val {
 	d := n.dims(x)
-	return n.scalar(components.OpMultiply, n.reduce(components.OpAdd, x, 2, 3), 1/float64(d[2]*d[3]))
+	return n.scalar(opgraph.OpMultiply, n.reduce(opgraph.OpAdd, x, 2, 3), 1/float64(d[2]*d[3]))
 }
 
 // upsample repeats every element of the last two dimensions f times (nearest
@@ -216,7 +216,7 @@ func (n *net) linear(name string, x val, out int64, bias bool) val {
 	n.in(name, func() {
 		x = n.matmulT(x, n.weight("weight", out, n.dim(x, -1)))
 		if bias {
-			x = n.perChannel(components.OpAdd, x, n.weight("bias", out), int64(len(n.dims(x))-1))
+			x = n.perChannel(opgraph.OpAdd, x, n.weight("bias", out), int64(len(n.dims(x))-1))
 		}
 	})
 	return x
@@ -227,15 +227,15 @@ func (n *net) matmulT(x, w val) val {
 	d := append([]int64(nil), n.dims(x)...)
 	last := int64(len(d) - 1)
 	d[last] = n.dim(w, 0)
-	return n.add(node{kind: components.OpDot, dims: d, in: []val{x, w},
-		attrs: func(g *components.Graph, op components.OpID) {
-			g.SetDot(op, components.DotDims{LHSContract: []int64{last}, RHSContract: []int64{1}})
+	return n.add(node{kind: opgraph.OpDot, dims: d, in: []val{x, w},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) {
+			g.SetDot(op, opgraph.DotDims{LHSContract: []int64{last}, RHSContract: []int64{1}})
 		}})
 }
 
 // dot is a general product with batch dimensions; the result has the batch
 // dimensions, then those left of a, then those left of b.
-func (n *net) dot(a, b val, dd components.DotDims) val {
+func (n *net) dot(a, b val, dd opgraph.DotDims) val {
 	var out []int64
 	for _, i := range dd.LHSBatch {
 		out = append(out, n.dims(a)[i])
@@ -250,8 +250,8 @@ func (n *net) dot(a, b val, dd components.DotDims) val {
 			out = append(out, x)
 		}
 	}
-	return n.add(node{kind: components.OpDot, dims: out, in: []val{a, b},
-		attrs: func(g *components.Graph, op components.OpID) { g.SetDot(op, dd) }})
+	return n.add(node{kind: opgraph.OpDot, dims: out, in: []val{a, b},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) { g.SetDot(op, dd) }})
 }
 
 // layerNorm normalises the last dimension: (x−μ)/√(σ²+ε)·γ+β.
@@ -259,8 +259,8 @@ func (n *net) layerNorm(name string, x val) val {
 	n.in(name, func() {
 		x = n.normalise(x, true, 1e-5)
 		last := int64(len(n.dims(x)) - 1)
-		x = n.perChannel(components.OpMultiply, x, n.weight("gamma", n.dim(x, -1)), last)
-		x = n.perChannel(components.OpAdd, x, n.weight("beta", n.dim(x, -1)), last)
+		x = n.perChannel(opgraph.OpMultiply, x, n.weight("gamma", n.dim(x, -1)), last)
+		x = n.perChannel(opgraph.OpAdd, x, n.weight("beta", n.dim(x, -1)), last)
 	})
 	return x
 }
@@ -269,7 +269,7 @@ func (n *net) layerNorm(name string, x val) val {
 func (n *net) rmsNorm(name string, x val) val {
 	n.in(name, func() {
 		x = n.normalise(x, false, 1e-6)
-		x = n.perChannel(components.OpMultiply, x, n.weight("gamma", n.dim(x, -1)), int64(len(n.dims(x))-1))
+		x = n.perChannel(opgraph.OpMultiply, x, n.weight("gamma", n.dim(x, -1)), int64(len(n.dims(x))-1))
 	})
 	return x
 }
@@ -285,11 +285,11 @@ func (n *net) normalise(x val, centre bool, eps float64) val {
 	}
 	inv := 1 / float64(d[last])
 	if centre {
-		mean := n.scalar(components.OpMultiply, n.reduce(components.OpAdd, x, last), inv)
-		x = n.binary(components.OpSubtract, x, n.bcast(mean, d, lead...))
+		mean := n.scalar(opgraph.OpMultiply, n.reduce(opgraph.OpAdd, x, last), inv)
+		x = n.binary(opgraph.OpSubtract, x, n.bcast(mean, d, lead...))
 	}
-	v := n.scalar(components.OpMultiply, n.reduce(components.OpAdd, n.times(x, x), last), inv)
-	r := n.unary(components.OpRsqrt, n.scalar(components.OpAdd, v, eps))
+	v := n.scalar(opgraph.OpMultiply, n.reduce(opgraph.OpAdd, n.times(x, x), last), inv)
+	r := n.unary(opgraph.OpRsqrt, n.scalar(opgraph.OpAdd, v, eps))
 	return n.times(x, n.bcast(r, d, lead...))
 }
 
@@ -299,8 +299,8 @@ func (n *net) groupNorm(name string, x val, groups int64, a act) val {
 		d := append([]int64(nil), n.dims(x)...)
 		y := n.normalise(n.reshape(x, d[0], groups, d[1]/groups*d[2]*d[3]), true, 1e-5)
 		x = n.reshape(y, d...)
-		x = n.perChannel(components.OpMultiply, x, n.weight("gamma", d[1]), 1)
-		x = n.perChannel(components.OpAdd, x, n.weight("beta", d[1]), 1)
+		x = n.perChannel(opgraph.OpMultiply, x, n.weight("gamma", d[1]), 1)
+		x = n.perChannel(opgraph.OpAdd, x, n.weight("beta", d[1]), 1)
 		x = n.activate(x, a)
 	})
 	return x
@@ -314,10 +314,10 @@ func (n *net) softmax(x val) val {
 	for i := range lead {
 		lead[i] = int64(i)
 	}
-	m := n.reduce(components.OpMaximum, x, last)
-	e := n.unary(components.OpExp, n.binary(components.OpSubtract, x, n.bcast(m, d, lead...)))
-	s := n.reduce(components.OpAdd, e, last)
-	return n.binary(components.OpDivide, e, n.bcast(s, d, lead...))
+	m := n.reduce(opgraph.OpMaximum, x, last)
+	e := n.unary(opgraph.OpExp, n.binary(opgraph.OpSubtract, x, n.bcast(m, d, lead...)))
+	s := n.reduce(opgraph.OpAdd, e, last)
+	return n.binary(opgraph.OpDivide, e, n.bcast(s, d, lead...))
 }
 
 // embed looks the ids [N, S] up in a table [vocab, width], giving [N, S,
@@ -326,13 +326,13 @@ func (n *net) embed(table, ids val) val {
 	d := n.dims(ids)
 	width := n.dim(table, 1)
 	out := append(append([]int64(nil), d...), width)
-	return n.add(node{kind: components.OpGather, dims: out, in: []val{table, ids},
-		attrs: func(g *components.Graph, op components.OpID) {
-			g.SetInts(op, components.AttrOffsetDims, int64(len(d)))
-			g.SetInts(op, components.AttrCollapsedDims, 0)
-			g.SetInts(op, components.AttrIndexMap, 0)
-			g.SetInt(op, components.AttrIndexVectorDim, int64(len(d)))
-			g.SetInts(op, components.AttrSliceSizes, 1, width)
+	return n.add(node{kind: opgraph.OpGather, dims: out, in: []val{table, ids},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) {
+			g.SetInts(op, opgraph.AttrOffsetDims, int64(len(d)))
+			g.SetInts(op, opgraph.AttrCollapsedDims, 0)
+			g.SetInts(op, opgraph.AttrIndexMap, 0)
+			g.SetInt(op, opgraph.AttrIndexVectorDim, int64(len(d)))
+			g.SetInts(op, opgraph.AttrSliceSizes, 1, width)
 		}})
 }
 
@@ -347,13 +347,13 @@ func (n *net) attention(q, k, v val, heads, kvHeads int64, scale float64, bias v
 	var s, o val
 	if kvHeads == heads {
 		k, v = n.reshape(k, dq[0], sk, heads, d), n.reshape(v, dq[0], sk, heads, d)
-		s = n.dot(q, k, components.DotDims{LHSBatch: []int64{0, 2}, RHSBatch: []int64{0, 2}, LHSContract: []int64{3}, RHSContract: []int64{3}})
+		s = n.dot(q, k, opgraph.DotDims{LHSBatch: []int64{0, 2}, RHSBatch: []int64{0, 2}, LHSContract: []int64{3}, RHSContract: []int64{3}})
 	} else { // one key-value head for all: the heads are rows
-		s = n.dot(q, k, components.DotDims{LHSBatch: []int64{0}, RHSBatch: []int64{0}, LHSContract: []int64{3}, RHSContract: []int64{2}})
+		s = n.dot(q, k, opgraph.DotDims{LHSBatch: []int64{0}, RHSBatch: []int64{0}, LHSContract: []int64{3}, RHSContract: []int64{2}})
 		s = n.transpose(s, 0, 2, 1, 3)
 	}
 	if scale != 0 {
-		s = n.scalar(components.OpMultiply, s, scale)
+		s = n.scalar(opgraph.OpMultiply, s, scale)
 	}
 	if bias >= 0 {
 		switch b := n.dims(bias); len(b) {
@@ -365,9 +365,9 @@ func (n *net) attention(q, k, v val, heads, kvHeads int64, scale float64, bias v
 	}
 	p := n.softmax(s)
 	if kvHeads == heads {
-		o = n.dot(p, v, components.DotDims{LHSBatch: []int64{0, 1}, RHSBatch: []int64{0, 2}, LHSContract: []int64{3}, RHSContract: []int64{1}})
+		o = n.dot(p, v, opgraph.DotDims{LHSBatch: []int64{0, 1}, RHSBatch: []int64{0, 2}, LHSContract: []int64{3}, RHSContract: []int64{1}})
 	} else {
-		o = n.dot(p, v, components.DotDims{LHSBatch: []int64{0}, RHSBatch: []int64{0}, LHSContract: []int64{3}, RHSContract: []int64{1}})
+		o = n.dot(p, v, opgraph.DotDims{LHSBatch: []int64{0}, RHSBatch: []int64{0}, LHSContract: []int64{3}, RHSContract: []int64{1}})
 	}
 	return n.reshape(n.transpose(o, 0, 2, 1, 3), dq...)
 }

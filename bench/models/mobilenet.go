@@ -3,7 +3,7 @@ package models
 import (
 	"fmt"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // divisible rounds a channel count to a multiple of 8, not more than a tenth
@@ -132,7 +132,7 @@ func (n *net) squeezeExcite(x val, mid int64) val {
 		c := n.dim(x, 1)
 		s := n.activate(n.linear("reduce", n.mean(x), mid, true), relu)
 		s = n.activate(n.linear("expand", s, c, true), hardSigmoid)
-		x = n.binary(components.OpMultiply, x, n.bcast(s, n.dims(x), 0, 1))
+		x = n.binary(opgraph.OpMultiply, x, n.bcast(s, n.dims(x), 0, 1))
 	})
 	return x
 }

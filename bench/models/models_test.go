@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
 )
 
@@ -42,10 +42,10 @@ func norms(m *Model) int64 {
 }
 
 // attentionMACs counts the products of two activations.
-func attentionMACs(g *components.Graph) int64 {
+func attentionMACs(g *opgraph.Graph) int64 {
 	var n int64
-	for op := range components.OpID(g.NumOps()) {
-		if g.Ops.Kind[op] == components.OpDot && len(g.Dot(op).LHSBatch) > 0 {
+	for op := range opgraph.OpID(g.NumOps()) {
+		if g.Ops.Kind[op] == opgraph.OpDot && len(g.Dot(op).LHSBatch) > 0 {
 			n += g.FLOPs(op) / 2
 		}
 	}
@@ -311,7 +311,7 @@ func TestListIsTheSeeds(t *testing.T) {
 // its own.
 func TestHLORoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, name, config string) {
-		for _, p := range append(build(t, name, config, Options{Batch: 2}).Phases, build(t, name, config, Options{Batch: 1, Elem: components.ElemF16}).Phases...) {
+		for _, p := range append(build(t, name, config, Options{Batch: 2}).Phases, build(t, name, config, Options{Batch: 1, Elem: opgraph.ElemF16}).Phases...) {
 			text := hlo.AppendText(nil, p.Graph)
 			back, err := hlo.ReadText(name, text)
 			if err != nil {
@@ -320,7 +320,7 @@ func TestHLORoundTrip(t *testing.T) {
 			if len(back) != 1 {
 				t.Fatalf("%s: %d modules", p.Name, len(back))
 			}
-			if d := components.GraphDiff(p.Graph, back[0], components.GraphDiffOptions{}); d != "" {
+			if d := opgraph.GraphDiff(p.Graph, back[0], opgraph.GraphDiffOptions{}); d != "" {
 				t.Errorf("%s: %s", p.Name, d)
 			}
 			if a, b := p.Graph.Totals(1), back[0].Totals(1); a.FLOPs != b.FLOPs || a.ParameterBytes != b.ParameterBytes {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // val is a value of a network being built: a row of its nodes.
@@ -13,16 +13,16 @@ type val int32
 
 // node is one operator before it is emitted.
 type node struct {
-	kind  components.OpKind
-	elem  components.ElemType
+	kind  opgraph.OpKind
+	elem  opgraph.ElemType
 	dims  []int64
 	in    []val
 	path  string // framework path: the metadata op_name
-	attrs func(g *components.Graph, op components.OpID)
+	attrs func(g *opgraph.Graph, op opgraph.OpID)
 
 	weight bool // a parameter of the entry that holds trained values
 	input  bool // a parameter of the entry that is fed
-	region components.OpKind
+	region opgraph.OpKind
 }
 
 // net collects the operators of one graph in program order. Operators are
@@ -31,7 +31,7 @@ type node struct {
 // that do not fit) panics, since it does not depend on any input.
 type net struct {
 	name  string
-	elem  components.ElemType
+	elem  opgraph.ElemType
 	batch int64
 	nodes []node
 	scope []string
@@ -90,32 +90,32 @@ func (n *net) tied(path string, dims ...int64) val {
 	if v, ok := n.named[path]; ok {
 		return v
 	}
-	v := n.add(node{kind: components.OpParameter, dims: dims, path: path, weight: true})
+	v := n.add(node{kind: opgraph.OpParameter, dims: dims, path: path, weight: true})
 	n.named[path] = v
 	return v
 }
 
 // feed returns an input of the graph.
-func (n *net) feed(name string, elem components.ElemType, dims ...int64) val {
-	return n.add(node{kind: components.OpParameter, elem: elem, dims: dims, path: name, input: true})
+func (n *net) feed(name string, elem opgraph.ElemType, dims ...int64) val {
+	return n.add(node{kind: opgraph.OpParameter, elem: elem, dims: dims, path: name, input: true})
 }
 
 // konst returns a scalar constant, rounded to the element type.
 func (n *net) konst(x float64) val {
 	x = rounded(n.elem, x)
-	return n.add(node{kind: components.OpConstant, attrs: func(g *components.Graph, op components.OpID) { g.SetFloat(op, x) }})
+	return n.add(node{kind: opgraph.OpConstant, attrs: func(g *opgraph.Graph, op opgraph.OpID) { g.SetFloat(op, x) }})
 }
 
 // rounded returns the nearest number of the element type, ties to even.
-func rounded(e components.ElemType, x float64) float64 {
+func rounded(e opgraph.ElemType, x float64) float64 {
 	if x == 0 {
 		return 0
 	}
 	digits, low := 24, -126 // of f32
 	switch e {
-	case components.ElemBF16:
+	case opgraph.ElemBF16:
 		digits = 8
-	case components.ElemF16:
+	case opgraph.ElemF16:
 		digits, low = 11, -14
 	}
 	_, exp := math.Frexp(x) // x = m·2^exp with ½ ≤ m < 1
@@ -126,12 +126,12 @@ func rounded(e components.ElemType, x float64) float64 {
 // bcast spreads v over dims; at names the dimension of the result each
 // dimension of v becomes.
 func (n *net) bcast(v val, dims []int64, at ...int64) val {
-	return n.add(node{kind: components.OpBroadcast, elem: n.nodes[v].elem, dims: dims, in: []val{v},
-		attrs: func(g *components.Graph, op components.OpID) { g.SetInts(op, components.AttrDimensions, at...) }})
+	return n.add(node{kind: opgraph.OpBroadcast, elem: n.nodes[v].elem, dims: dims, in: []val{v},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) { g.SetInts(op, opgraph.AttrDimensions, at...) }})
 }
 
 // binary is an elementwise operator of two values of one shape.
-func (n *net) binary(k components.OpKind, a, b val) val {
+func (n *net) binary(k opgraph.OpKind, a, b val) val {
 	if !equal(n.dims(a), n.dims(b)) {
 		panic(fmt.Sprintf("models: %s at %s: shapes %v and %v", k, n.path(""), n.dims(a), n.dims(b)))
 	}
@@ -151,21 +151,21 @@ func equal(a, b []int64) bool {
 }
 
 // unary is an elementwise operator of one value.
-func (n *net) unary(k components.OpKind, a val) val {
+func (n *net) unary(k opgraph.OpKind, a val) val {
 	return n.add(node{kind: k, dims: n.dims(a), in: []val{a}})
 }
 
-func (n *net) plus(a, b val) val  { return n.binary(components.OpAdd, a, b) }
-func (n *net) times(a, b val) val { return n.binary(components.OpMultiply, a, b) }
+func (n *net) plus(a, b val) val  { return n.binary(opgraph.OpAdd, a, b) }
+func (n *net) times(a, b val) val { return n.binary(opgraph.OpMultiply, a, b) }
 
 // scalar is an elementwise operator of a value and a constant.
-func (n *net) scalar(k components.OpKind, a val, x float64) val {
+func (n *net) scalar(k opgraph.OpKind, a val, x float64) val {
 	return n.binary(k, a, n.bcast(n.konst(x), n.dims(a)))
 }
 
 // perChannel is an elementwise operator of a value and a vector along
 // dimension d.
-func (n *net) perChannel(k components.OpKind, a, vec val, d int64) val {
+func (n *net) perChannel(k opgraph.OpKind, a, vec val, d int64) val {
 	return n.binary(k, a, n.bcast(vec, n.dims(a), d))
 }
 
@@ -174,7 +174,7 @@ func (n *net) reshape(v val, dims ...int64) val {
 	if count(dims) != count(n.dims(v)) {
 		panic(fmt.Sprintf("models: reshape %v to %v at %s", n.dims(v), dims, n.path("")))
 	}
-	return n.add(node{kind: components.OpReshape, elem: n.nodes[v].elem, dims: dims, in: []val{v}})
+	return n.add(node{kind: opgraph.OpReshape, elem: n.nodes[v].elem, dims: dims, in: []val{v}})
 }
 
 func count(dims []int64) int64 {
@@ -192,8 +192,8 @@ func (n *net) transpose(v val, perm ...int64) val {
 	for i, p := range perm {
 		dims[i] = n.dims(v)[p]
 	}
-	return n.add(node{kind: components.OpTranspose, elem: n.nodes[v].elem, dims: dims, in: []val{v},
-		attrs: func(g *components.Graph, op components.OpID) { g.SetInts(op, components.AttrDimensions, perm...) }})
+	return n.add(node{kind: opgraph.OpTranspose, elem: n.nodes[v].elem, dims: dims, in: []val{v},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) { g.SetInts(op, opgraph.AttrDimensions, perm...) }})
 }
 
 // concat joins values along dimension d.
@@ -203,9 +203,9 @@ func (n *net) concat(d int, vs ...val) val {
 	for _, v := range vs {
 		dims[d] += n.dims(v)[d]
 	}
-	return n.add(node{kind: components.OpConcatenate, dims: dims, in: vs,
-		attrs: func(g *components.Graph, op components.OpID) {
-			g.SetInts(op, components.AttrDimensions, int64(d))
+	return n.add(node{kind: opgraph.OpConcatenate, dims: dims, in: vs,
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) {
+			g.SetInts(op, opgraph.AttrDimensions, int64(d))
 		}})
 }
 
@@ -214,8 +214,8 @@ func (n *net) slice(v val, d int, lo, hi int64) val {
 	dims := append([]int64(nil), n.dims(v)...)
 	full := append([]int64(nil), dims...)
 	dims[d] = hi - lo
-	return n.add(node{kind: components.OpSlice, elem: n.nodes[v].elem, dims: dims, in: []val{v},
-		attrs: func(g *components.Graph, op components.OpID) {
+	return n.add(node{kind: opgraph.OpSlice, elem: n.nodes[v].elem, dims: dims, in: []val{v},
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) {
 			var s []int64
 			for i, f := range full {
 				if i == d {
@@ -224,20 +224,20 @@ func (n *net) slice(v val, d int, lo, hi int64) val {
 					s = append(s, 0, f, 1)
 				}
 			}
-			g.SetInts(op, components.AttrSlice, s...)
+			g.SetInts(op, opgraph.AttrSlice, s...)
 		}})
 }
 
 // reduce folds dimensions over with k (OpAdd or OpMaximum).
-func (n *net) reduce(k components.OpKind, v val, over ...int64) val {
+func (n *net) reduce(k opgraph.OpKind, v val, over ...int64) val {
 	var dims []int64
 	for i, d := range n.dims(v) {
 		if !has(over, int64(i)) {
 			dims = append(dims, d)
 		}
 	}
-	return n.add(node{kind: components.OpReduce, dims: dims, in: []val{v, n.identity(k)}, region: k,
-		attrs: func(g *components.Graph, op components.OpID) { g.SetInts(op, components.AttrDimensions, over...) }})
+	return n.add(node{kind: opgraph.OpReduce, dims: dims, in: []val{v, n.identity(k)}, region: k,
+		attrs: func(g *opgraph.Graph, op opgraph.OpID) { g.SetInts(op, opgraph.AttrDimensions, over...) }})
 }
 
 func has(v []int64, x int64) bool {
@@ -251,18 +251,18 @@ func has(v []int64, x int64) bool {
 
 // identity returns the constant a reduction by k starts from: 0, or for a
 // maximum -65504, the lowest finite number of f16, below every activation.
-func (n *net) identity(k components.OpKind) val {
-	if k == components.OpMaximum {
+func (n *net) identity(k opgraph.OpKind) val {
+	if k == opgraph.OpMaximum {
 		return n.konst(-65504)
 	}
 	return n.konst(0)
 }
 
 // emit writes the nodes as a graph whose entry returns outs.
-func (n *net) emit(outs ...val) (*components.Graph, error) {
-	g := components.NewGraph(n.name)
+func (n *net) emit(outs ...val) (*opgraph.Graph, error) {
+	g := opgraph.NewGraph(n.name)
 	g.Reserve(len(n.nodes) * 2)
-	e := emitter{n: n, g: g, live: n.reachable(outs), op: make([]components.OpID, len(n.nodes))}
+	e := emitter{n: n, g: g, live: n.reachable(outs), op: make([]opgraph.OpID, len(n.nodes))}
 	e.group()
 	e.regions()
 	for r := range n.nodes {
@@ -277,7 +277,7 @@ func (n *net) emit(outs ...val) (*components.Graph, error) {
 		switch {
 		case !e.live[v] || e.inside(val(v)):
 			continue
-		case nd.kind == components.OpParameter:
+		case nd.kind == opgraph.OpParameter:
 			e.op[v] = g.AddParameter(opName(nd, v), g.Array(nd.elem, nd.dims...), params)
 			params++
 		case len(e.members[val(v)]) > 1:
@@ -289,7 +289,7 @@ func (n *net) emit(outs ...val) (*components.Graph, error) {
 	}
 	root := e.op[outs[0]]
 	if len(outs) > 1 {
-		ids := make([]components.OpID, len(outs))
+		ids := make([]opgraph.OpID, len(outs))
 		for i, o := range outs {
 			ids[i] = e.op[o]
 		}
@@ -330,7 +330,7 @@ func opName(nd *node, row int) string {
 			name = name[:i] + "." + name[i+1:]
 		}
 	}
-	if nd.kind == components.OpParameter {
+	if nd.kind == opgraph.OpParameter {
 		return name
 	}
 	return name + "." + strconv.Itoa(row)

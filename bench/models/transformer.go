@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // layerName names a repeated layer.
@@ -46,16 +46,16 @@ func (n *net) positions(name string, x val, rows int64) val {
 
 // bert: Devlin et al., arXiv:1810.04805, the encoder with its pooler.
 func bert(n *net, layers int, width, seq int64) []val {
-	ids := n.feed("input_ids", components.ElemS32, n.batch, seq)
+	ids := n.feed("input_ids", opgraph.ElemS32, n.batch, seq)
 	mask := n.feed("attention_mask", n.elem, n.batch, seq)
-	kinds := n.feed("token_type_ids", components.ElemS32, n.batch, seq)
+	kinds := n.feed("token_type_ids", opgraph.ElemS32, n.batch, seq)
 	var x val
 	n.in("embeddings", func() {
 		x = n.embed(n.weight("word", 30522, width), ids)
 		x = n.plus(x, n.embed(n.weight("type", 2, width), kinds))
 		x = n.layerNorm("norm", n.positions("position", x, 512))
 	})
-	bias := n.scalar(components.OpMultiply, n.scalar(components.OpAdd, mask, -1), 10000)
+	bias := n.scalar(opgraph.OpMultiply, n.scalar(opgraph.OpAdd, mask, -1), 10000)
 	for i := range layers {
 		n.in(layerName(i), func() {
 			x = n.layerNorm("norm1", n.plus(x, n.selfAttention("attention", x, width/64, bias)))
@@ -129,14 +129,14 @@ func (n *net) t5FF(x val, s t5Size) val {
 // relative returns the bias of the relative positions [H, Sq, Sk], looked up
 // in a table of 32 buckets; which bucket a pair falls in is an input.
 func (n *net) relative(side string, s t5Size, q, k int64) val {
-	buckets := n.feed(side+"_buckets", components.ElemS32, q, k)
+	buckets := n.feed(side+"_buckets", opgraph.ElemS32, q, k)
 	table := n.tied(side+"/relative_attention_bias", 32, s.heads)
 	return n.transpose(n.embed(table, buckets), 2, 0, 1)
 }
 
 // t5Encoder: Raffel et al., arXiv:1910.10683.
 func t5Encoder(n *net, s t5Size, seq int64) val {
-	ids := n.feed("input_ids", components.ElemS32, n.batch, seq)
+	ids := n.feed("input_ids", opgraph.ElemS32, n.batch, seq)
 	x := n.embed(n.tied("shared", t5Vocab, s.width), ids)
 	n.in("encoder", func() {
 		bias := n.relative("encoder", s, seq, seq)
@@ -158,7 +158,7 @@ func t5Encoder(n *net, s t5Size, seq int64) val {
 // encoder's result from a cache. The outputs are the logits and, with a
 // cache, the new keys and values.
 func t5Decoder(n *net, s t5Size, q, past, source int64, crossCached bool) []val {
-	ids := n.feed("decoder_input_ids", components.ElemS32, n.batch, q)
+	ids := n.feed("decoder_input_ids", opgraph.ElemS32, n.batch, q)
 	var enc val = -1
 	if !crossCached {
 		enc = n.feed("encoder_last_hidden_state", n.elem, n.batch, source, s.width)
@@ -198,7 +198,7 @@ func t5Decoder(n *net, s t5Size, q, past, source int64, crossCached bool) []val 
 	if s.gated {
 		head = n.tied("lm_head/weight", t5Vocab, s.width)
 	} else {
-		x = n.scalar(components.OpMultiply, x, 1/math.Sqrt(float64(s.width)))
+		x = n.scalar(opgraph.OpMultiply, x, 1/math.Sqrt(float64(s.width)))
 	}
 	return append([]val{n.matmulT(x, head)}, outs...)
 }
@@ -264,7 +264,7 @@ func whisperEncoder(n *net, s whisperSize) val {
 // whisperDecoder is t5Decoder for Whisper; the mask of the self-attention is
 // an input [N, past+q].
 func whisperDecoder(n *net, s whisperSize, q, past int64, crossCached bool) []val {
-	ids := n.feed("decoder_input_ids", components.ElemS32, n.batch, q)
+	ids := n.feed("decoder_input_ids", opgraph.ElemS32, n.batch, q)
 	mask := n.feed("decoder_attention_bias", n.elem, n.batch, past+q)
 	var enc val = -1
 	if !crossCached {
@@ -309,7 +309,7 @@ func whisperDecoder(n *net, s whisperSize, q, past int64, crossCached bool) []va
 func (n *net) rotate(x, cos, sin val) val {
 	d := append([]int64(nil), n.dims(x)...)
 	y := n.reshape(x, d[0], d[1], d[2]/64, 64)
-	half := n.concat(3, n.unary(components.OpNegate, n.slice(y, 3, 32, 64)), n.slice(y, 3, 0, 32))
+	half := n.concat(3, n.unary(opgraph.OpNegate, n.slice(y, 3, 32, 64)), n.slice(y, 3, 0, 32))
 	a := n.times(y, n.bcast(cos, n.dims(y), 1, 3))
 	b := n.times(half, n.bcast(sin, n.dims(y), 1, 3))
 	return n.reshape(n.plus(a, b), d...)
@@ -320,7 +320,7 @@ func (n *net) rotate(x, cos, sin val) val {
 // parallel, no biases, tied output layer.
 func falcon7b(n *net, past int64) []val {
 	const width, heads, head, vocab = 4544, 71, 64, 65024
-	ids := n.feed("input_ids", components.ElemS32, n.batch, 1)
+	ids := n.feed("input_ids", opgraph.ElemS32, n.batch, 1)
 	mask := n.feed("attention_bias", n.elem, n.batch, past+1)
 	cos, sin := n.feed("cos", n.elem, 1, head), n.feed("sin", n.elem, 1, head)
 	table := n.weight("word_embeddings", vocab, width)

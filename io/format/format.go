@@ -9,6 +9,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/nkirecord"
+	"perfsim/components/opgraph"
 )
 
 // Importer reads one format. Exactly one of Module, Graph and Record is set.
@@ -21,7 +22,7 @@ type Importer struct {
 	// Module reads a program of engine instructions.
 	Module func(ctx context.Context, src *Source, opt Options) (*components.Module, error)
 	// Graph reads operator graphs, which the lowering turns into a program.
-	Graph func(ctx context.Context, src *Source, opt Options) ([]*components.Graph, error)
+	Graph func(ctx context.Context, src *Source, opt Options) ([]*opgraph.Graph, error)
 	// Record reads a recorded kernel, which systems/nki turns into a program.
 	Record func(ctx context.Context, src *Source, opt Options) (*nkirecord.Record, error)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Op is one operator as it is placed: a convolution or product with the
@@ -47,8 +47,8 @@ type Kernel struct {
 
 // Work lists the operators of the graph's entry in program order. weights are
 // the parameters that hold trained values; the others are fed.
-func Work(g *components.Graph, weights map[components.OpID]bool) ([]Op, error) {
-	w := &worker{g: g, weights: weights, of: make([]source, g.NumOps()), users: make([][]components.OpID, g.NumOps())}
+func Work(g *opgraph.Graph, weights map[opgraph.OpID]bool) ([]Op, error) {
+	w := &worker{g: g, weights: weights, of: make([]source, g.NumOps()), users: make([][]opgraph.OpID, g.NumOps())}
 	c := g.Entry
 	for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 		for _, o := range g.Operands(op) {
@@ -78,34 +78,34 @@ type source struct {
 }
 
 type worker struct {
-	g       *components.Graph
-	weights map[components.OpID]bool
+	g       *opgraph.Graph
+	weights map[opgraph.OpID]bool
 	ops     []Op
 	of      []source
-	users   [][]components.OpID
+	users   [][]opgraph.OpID
 }
 
 // view operators only name, reorder or repeat elements: the reader takes them
 // as it reads.
-func view(k components.OpKind) bool {
+func view(k opgraph.OpKind) bool {
 	switch k {
-	case components.OpReshape, components.OpBitcast, components.OpTranspose, components.OpSlice, components.OpBroadcast, components.OpCopy,
-		components.OpTuple, components.OpGetTupleElement, components.OpConvert, components.OpReverse, components.OpPad:
+	case opgraph.OpReshape, opgraph.OpBitcast, opgraph.OpTranspose, opgraph.OpSlice, opgraph.OpBroadcast, opgraph.OpCopy,
+		opgraph.OpTuple, opgraph.OpGetTupleElement, opgraph.OpConvert, opgraph.OpReverse, opgraph.OpPad:
 		return true
 	}
 	return false
 }
 
-func (w *worker) count(op components.OpID) int64 { return max(w.g.Shapes.Count(w.g.Ops.Shape[op]), 1) }
+func (w *worker) count(op opgraph.OpID) int64 { return max(w.g.Shapes.Count(w.g.Ops.Shape[op]), 1) }
 
-func (w *worker) add(op components.OpID) error {
+func (w *worker) add(op opgraph.OpID) error {
 	g := w.g
 	k := g.Ops.Kind[op]
 	switch {
-	case k == components.OpParameter:
+	case k == opgraph.OpParameter:
 		w.of[op] = source{weight: w.weights[op], feed: !w.weights[op]}
 		return nil
-	case k == components.OpConstant || k == components.OpIota:
+	case k == opgraph.OpConstant || k == opgraph.OpIota:
 		w.of[op] = source{scalar: true}
 		return nil
 	case view(k):
@@ -128,29 +128,29 @@ func (w *worker) add(op components.OpID) error {
 	}
 	o := Op{Name: g.OpText(op), Kind: k.String(), Out: w.count(op)}
 	switch k {
-	case components.OpDot:
+	case opgraph.OpDot:
 		d := g.DotSize(op)
 		o.Kind, o.Batch, o.M, o.K, o.N, o.MACs = "matmul", d.Batch, d.M, d.K, d.N, d.FLOPs()/2
-	case components.OpConvolution:
+	case opgraph.OpConvolution:
 		if err := w.convolution(&o, op); err != nil {
 			return err
 		}
-	case components.OpFusion:
+	case opgraph.OpFusion:
 		o.Kind = "fused_op"
-	case components.OpReduce:
+	case opgraph.OpReduce:
 		o.Vector = w.count(g.Operands(op)[0].Op)
-	case components.OpReduceWindow:
+	case opgraph.OpReduceWindow:
 		o.Kind = "pool"
 		o.Window = o.Out
 		for _, d := range g.Window(op, nil) {
 			o.Window *= max(d.Size, 1)
 		}
 		o.Vector = o.Window
-	case components.OpConcatenate:
+	case opgraph.OpConcatenate:
 		o.Kind = "splice"
-	case components.OpGather:
+	case opgraph.OpGather:
 		o.Kind = "embedding"
-	case components.OpDynamicSlice, components.OpDynamicUpdateSlice:
+	case opgraph.OpDynamicSlice, opgraph.OpDynamicUpdateSlice:
 	default:
 		if !k.IsElementwise() {
 			return fmt.Errorf("graph %s: operator %s (%s) has no counterpart on a grid of cores", g.Text(g.Name), o.Name, k)
@@ -160,7 +160,7 @@ func (w *worker) add(op components.OpID) error {
 	w.ops = append(w.ops, o)
 	w.of[op] = source{ops: []int{at}}
 	p := &w.ops[at]
-	if k == components.OpFusion || k.IsElementwise() {
+	if k == opgraph.OpFusion || k.IsElementwise() {
 		w.fuse(p, at, op)
 	} else {
 		w.read(p, at, op)
@@ -173,8 +173,8 @@ func (w *worker) add(op components.OpID) error {
 }
 
 // read adds the operands of op to o.
-func (w *worker) read(o *Op, at int, op components.OpID) {
-	seen := map[components.OpID]bool{}
+func (w *worker) read(o *Op, at int, op opgraph.OpID) {
+	seen := map[opgraph.OpID]bool{}
 	for i, x := range w.g.Operands(op) {
 		if seen[x.Op] {
 			continue
@@ -182,7 +182,7 @@ func (w *worker) read(o *Op, at int, op components.OpID) {
 		seen[x.Op] = true
 		n := w.count(x.Op)
 		s := w.of[x.Op]
-		if w.g.Ops.Kind[op] == components.OpGather && i == 0 {
+		if w.g.Ops.Kind[op] == opgraph.OpGather && i == 0 {
 			n = o.Out // the rows that are looked up, not the table
 		}
 		switch {
@@ -206,9 +206,9 @@ func (w *worker) read(o *Op, at int, op components.OpID) {
 
 // epilogue returns the operator into which op is computed: the one that makes
 // an operand of op's own size that only op reads, if op is elementwise.
-func (w *worker) epilogue(op components.OpID) (int, bool) {
+func (w *worker) epilogue(op opgraph.OpID) (int, bool) {
 	g := w.g
-	if k := g.Ops.Kind[op]; k != components.OpFusion && !k.IsElementwise() {
+	if k := g.Ops.Kind[op]; k != opgraph.OpFusion && !k.IsElementwise() {
 		return 0, false
 	}
 	best := -1
@@ -235,10 +235,10 @@ func (w *worker) epilogue(op components.OpID) (int, bool) {
 	return best, true
 }
 
-func transcendental(k components.OpKind) bool {
+func transcendental(k opgraph.OpKind) bool {
 	switch k {
-	case components.OpExp, components.OpExpm1, components.OpTanh, components.OpErf, components.OpLogistic, components.OpDivide, components.OpRsqrt,
-		components.OpSqrt, components.OpLog, components.OpLog1p, components.OpPower, components.OpSin, components.OpCos, components.OpCbrt, components.OpTan, components.OpAtan2:
+	case opgraph.OpExp, opgraph.OpExpm1, opgraph.OpTanh, opgraph.OpErf, opgraph.OpLogistic, opgraph.OpDivide, opgraph.OpRsqrt,
+		opgraph.OpSqrt, opgraph.OpLog, opgraph.OpLog1p, opgraph.OpPower, opgraph.OpSin, opgraph.OpCos, opgraph.OpCbrt, opgraph.OpTan, opgraph.OpAtan2:
 		return true
 	}
 	return false
@@ -246,18 +246,18 @@ func transcendental(k components.OpKind) bool {
 
 // fuse adds the elementwise work of op, an elementwise operator or a fusion
 // of such, to o.
-func (w *worker) fuse(o *Op, at int, op components.OpID) {
+func (w *worker) fuse(o *Op, at int, op opgraph.OpID) {
 	g := w.g
 	w.read(o, at, op)
 	o.Out = w.count(op)
-	add := func(k *Kernel, kind components.OpKind, n int64) {
+	add := func(k *Kernel, kind opgraph.OpKind, n int64) {
 		if transcendental(kind) {
 			o.Transcendental, k.Transcendental = o.Transcendental+n, k.Transcendental+n
 		} else {
 			o.Vector, k.Vector = o.Vector+n, k.Vector+n
 		}
 	}
-	if g.Ops.Kind[op] != components.OpFusion {
+	if g.Ops.Kind[op] != opgraph.OpFusion {
 		k := Kernel{Name: g.OpText(op), Write: o.Out}
 		for _, x := range g.Operands(op) {
 			k.Read += w.count(x.Op)
@@ -268,8 +268,8 @@ func (w *worker) fuse(o *Op, at int, op components.OpID) {
 	}
 	// The kernels of an eager framework: neighbouring operators of one layer,
 	// which share a path, are one pass.
-	body := g.Called(op, components.RoleCalls)
-	kernel := map[components.OpID]int{} // index plus one in o.Kernels
+	body := g.Called(op, opgraph.RoleCalls)
+	kernel := map[opgraph.OpID]int{} // index plus one in o.Kernels
 	last := ""
 	for b := g.Comps.First[body]; b < g.Comps.End[body]; b++ {
 		kind := g.Ops.Kind[b]
@@ -296,11 +296,11 @@ func (w *worker) fuse(o *Op, at int, op components.OpID) {
 
 // source returns how many elements are behind an operand inside a fusion: a
 // broadcast reads what it spreads, a constant nothing.
-func (w *worker) source(op components.OpID) int64 {
+func (w *worker) source(op opgraph.OpID) int64 {
 	switch w.g.Ops.Kind[op] {
-	case components.OpConstant:
+	case opgraph.OpConstant:
 		return 0
-	case components.OpBroadcast:
+	case opgraph.OpBroadcast:
 		return w.source(w.g.Operands(op)[0].Op)
 	}
 	return w.count(op)
@@ -308,13 +308,13 @@ func (w *worker) source(op components.OpID) int64 {
 
 // convolution fills the product of a convolution. Groups narrower than a tile
 // share one: several groups make one block of a blocked diagonal matrix.
-func (w *worker) convolution(o *Op, op components.OpID) error {
+func (w *worker) convolution(o *Op, op opgraph.OpID) error {
 	g := w.g
 	c, ok := g.ConvSize(op)
 	if !ok {
 		return fmt.Errorf("graph %s: convolution %s has no dimension numbers", g.Text(g.Name), o.Name)
 	}
-	groups := max(g.IntOr(op, components.AttrFeatureGroups, 1), 1)
+	groups := max(g.IntOr(op, opgraph.AttrFeatureGroups, 1), 1)
 	taps := int64(1)
 	for _, d := range g.Window(op, nil) {
 		taps *= max(d.Size, 1)
@@ -345,8 +345,8 @@ func (w *worker) convolution(o *Op, op components.OpID) error {
 }
 
 // result marks what the graph returns.
-func (w *worker) result(op components.OpID) {
-	if w.g.Ops.Kind[op] == components.OpTuple {
+func (w *worker) result(op opgraph.OpID) {
+	if w.g.Ops.Kind[op] == opgraph.OpTuple {
 		for _, o := range w.g.Operands(op) {
 			w.result(o.Op)
 		}

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // attention is softmax(q·kᵀ)·v as one kernel. A row block is 128 queries of a
@@ -13,10 +14,10 @@ type attention struct {
 	heads   int64 // products of a batch
 	m, n    int64 // queries and keys of a head
 	d, dv   int64 // elements of a query, of a value
-	scores  components.DotSize
-	mix     components.DotSize
+	scores  opgraph.DotSize
+	mix     opgraph.DotSize
 	before  []finishStep // what is done to the scores before softmax
-	first   components.OpID
+	first   opgraph.OpID
 	masked  bool
 	elem    components.DType // of the probabilities
 }
@@ -60,7 +61,7 @@ func (f *fn) attends(i int32) {
 			return
 		}
 		ops = append(ops, d.me)
-		if d.kind == components.OpDot {
+		if d.kind == opgraph.OpDot {
 			a.first = d.op
 			a.scores = g.DotSize(d.op)
 			a.q, a.k = d.args[0], d.args[1]
@@ -113,7 +114,7 @@ func (f *fn) probabilities(v int32) *flat {
 // attention, and returns which operand leads on to the scores.
 func (f *fn) backToScores(d *flat, a *attention, args *[]ref) (int32, bool) {
 	g := f.l.g
-	if d.kind == components.OpTranspose {
+	if d.kind == opgraph.OpTranspose {
 		perm := g.Dims(d.op)
 		n := len(perm)
 		return d.args[0].v, n > 0 && perm[n-1] == int64(n-1) && d.args[0].minor < 0
@@ -135,7 +136,7 @@ func (f *fn) backToScores(d *flat, a *attention, args *[]ref) (int32, bool) {
 			to = r.v
 		case s.with < 0:
 			s.with = r.v
-			if d := f.defOf(r.v); d != nil && d.kind == components.OpBroadcast && len(d.args) == 1 { // read through its pattern
+			if d := f.defOf(r.v); d != nil && d.kind == opgraph.OpBroadcast && len(d.args) == 1 { // read through its pattern
 				s.with = d.args[0].v
 			}
 			a.masked = true
@@ -170,9 +171,9 @@ func (f *fn) leadsToDot(v int32, depth int) bool {
 	switch {
 	case d == nil || depth == 0:
 		return false
-	case d.kind == components.OpDot:
+	case d.kind == opgraph.OpDot:
 		return true
-	case d.kind != components.OpTranspose && !d.kind.IsElementwise():
+	case d.kind != opgraph.OpTranspose && !d.kind.IsElementwise():
 		return false
 	}
 	for _, a := range d.args {
@@ -187,7 +188,7 @@ func (f *fn) leadsToDot(v int32, depth int) bool {
 type attend struct {
 	*attention
 	f          *fn
-	op         components.OpID
+	op         opgraph.OpID
 	out        int32
 	parts      int64 // queries of a row block
 	blocks     int64 // row blocks of a head
@@ -329,7 +330,7 @@ func (p *attend) wholeQ() bool { return p.m*p.group <= 16*p.parts }
 func (p *attend) bring(gi, heads int64) {
 	f := p.f
 	groups := ceilDiv(p.heads, p.group)
-	one := func(op components.OpID, v int32, r *region, rows, cols int64) {
+	one := func(op opgraph.OpID, v int32, r *region, rows, cols int64) {
 		if r == nil {
 			return
 		}
@@ -675,7 +676,7 @@ func (p *attend) score(u *unit, j, w int64, bank int, qr int64) {
 			f.reads(ks.r, ks.t, ks.t+1, ks.off, ks.n, kr, ks.dtype)
 			f.bankOut(h == 0 && i == 0, bank, h*n*4, n, rows)
 			f.matmul(kr, rows, n, d, i == 0, i == dt-1, 0, bank)
-			f.flops = components.AddSize(f.flops, components.MulSize(2*kr*rows*n, e.mult))
+			f.flops = opgraph.AddSize(f.flops, opgraph.MulSize(2*kr*rows*n, e.mult))
 		}
 	}
 }
@@ -737,7 +738,7 @@ func (p *attend) turnAll(u *unit) []spot {
 			f.reads(s.r, s.t, s.t+1, s.off+b*per*int64(s.dtype.Size()), w, rows, s.dtype)
 			f.bankOut(b == 0, bank, b*rows*4, rows, w)
 			f.matmul(rows, w, rows, s.dtype, true, true, components.FlagTranspose, bank)
-			f.helper = components.AddSize(f.helper, components.MulSize(2*rows*rows*w, e.mult))
+			f.helper = opgraph.AddSize(f.helper, opgraph.MulSize(2*rows*rows*w, e.mult))
 		}
 		to := spot{p.turned, int(step*p.nb+int64(j)) % len(p.turned.tiles), 0, blocks * rows, s.dtype}
 		f.vec(onAny, components.OpcodeTensorCopy, "copy", blocks*rows, min(per, arr.parts), to, f.bankSpot(bank, 0, blocks*rows))
@@ -772,7 +773,7 @@ func (p *attend) mixValues(u *unit, bank int) {
 			f.reads(vs.r, vs.t, vs.t+1, vs.off, vs.n, n, vs.dtype)
 			f.bankOut(h == 0 && i == 0, bank, h*p.dv*4, p.dv, rows)
 			f.matmul(n, rows, p.dv, d, i == 0, i == tiles-1, 0, bank)
-			f.flops = components.AddSize(f.flops, components.MulSize(2*n*rows*p.dv, e.mult))
+			f.flops = opgraph.AddSize(f.flops, opgraph.MulSize(2*n*rows*p.dv, e.mult))
 		}
 	}
 }

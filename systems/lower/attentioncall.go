@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // isAttention reports whether a custom-call target is a fused attention of the
@@ -31,8 +31,8 @@ type heads struct {
 // attention replaces a fused attention by its products and its softmax:
 // 4·batch·heads·queries·keys·size FLOPs forward, 10 backward with the scores
 // made once more. Masks count as full: what they skip is not known from shapes.
-func (x *expander) attention(op components.OpID) (components.OpID, bool) {
-	target := strings.ToLower(x.r.From.AttrStr(op, components.AttrCustomCallTarget))
+func (x *expander) attention(op opgraph.OpID) (opgraph.OpID, bool) {
+	target := strings.ToLower(x.r.From.AttrStr(op, opgraph.AttrCustomCallTarget))
 	backward := strings.Contains(target, "backward") || strings.Contains(target, "bwd")
 	q, k, v, h, ok := x.headsOf(op)
 	if !ok {
@@ -40,17 +40,17 @@ func (x *expander) attention(op components.OpID) (components.OpID, bool) {
 	}
 	elem := x.g.Shapes.Elem(x.g.Ops.Shape[q])
 	group := h.heads / h.groups
-	shape := func(e components.ElemType, rows, cols int64) components.ShapeID {
+	shape := func(e opgraph.ElemType, rows, cols int64) opgraph.ShapeID {
 		return x.g.Array(e, h.batch, h.groups, rows, cols)
 	}
-	as := func(v components.OpID, rows, cols int64) components.OpID {
+	as := func(v opgraph.OpID, rows, cols int64) opgraph.OpID {
 		return x.shaped(op, v, shape(elem, rows, cols))
 	}
 	rows := group * h.queries
 	q, k, v = as(q, rows, h.size), as(k, h.keys, h.size), as(v, h.keys, h.values)
-	scores := x.product(op, q, k, 3, 3, shape(components.ElemF32, rows, h.keys))
+	scores := x.product(op, q, k, 3, 3, shape(opgraph.ElemF32, rows, h.keys))
 	e, sum := x.exponents(op, scores, 3)
-	weights := as(x.add(op, components.OpDivide, x.g.Ops.Shape[e], e, sum), rows, h.keys)
+	weights := as(x.add(op, opgraph.OpDivide, x.g.Ops.Shape[e], e, sum), rows, h.keys)
 	form := fmt.Sprintf("batch %d, %d heads, %d queries, %d keys, head size %d", h.batch, h.heads, h.queries, h.keys, h.size)
 	if !backward {
 		x.note(op, "attention ("+form+")")
@@ -64,7 +64,7 @@ func (x *expander) attention(op components.OpID) (components.OpID, bool) {
 	grad = as(grad, rows, h.values)
 	dv := x.product(op, weights, grad, 2, 2, shape(elem, h.keys, h.values))
 	dp := x.product(op, grad, v, 3, 3, shape(elem, rows, h.keys))
-	ds := x.add(op, components.OpMultiply, x.g.Ops.Shape[dp], x.softmaxGradient(op, dp, weights, 3), weights)
+	ds := x.add(op, opgraph.OpMultiply, x.g.Ops.Shape[dp], x.softmaxGradient(op, dp, weights, 3), weights)
 	dq := x.product(op, ds, k, 3, 2, shape(elem, rows, h.size))
 	dk := x.product(op, ds, q, 2, 2, shape(elem, h.keys, h.size))
 	return x.results(op, dq, dk, dv), true
@@ -72,9 +72,9 @@ func (x *expander) attention(op components.OpID) (components.OpID, bool) {
 
 // product is a matrix product for each head of keys, which contracts dimension
 // l of a and r of b.
-func (x *expander) product(op, a, b components.OpID, l, r int64, shape components.ShapeID) components.OpID {
-	d := x.add(op, components.OpDot, shape, a, b)
-	x.g.SetDot(d, components.DotDims{LHSContract: []int64{l}, RHSContract: []int64{r}, LHSBatch: []int64{0, 1}, RHSBatch: []int64{0, 1}})
+func (x *expander) product(op, a, b opgraph.OpID, l, r int64, shape opgraph.ShapeID) opgraph.OpID {
+	d := x.add(op, opgraph.OpDot, shape, a, b)
+	x.g.SetDot(d, opgraph.DotDims{LHSContract: []int64{l}, RHSContract: []int64{r}, LHSBatch: []int64{0, 1}, RHSBatch: []int64{0, 1}})
 	return d
 }
 
@@ -82,7 +82,7 @@ func (x *expander) product(op, a, b components.OpID, l, r int64, shape component
 // from the shape of the scores in the configuration where it is there (cuDNN),
 // else from operands [batch, sequence, heads, size], packed [batch, sequence,
 // 3 or 2, heads, size], or [tokens, heads, size].
-func (x *expander) headsOf(op components.OpID) (q, k, v components.OpID, h heads, ok bool) {
+func (x *expander) headsOf(op opgraph.OpID) (q, k, v opgraph.OpID, h heads, ok bool) {
 	g := x.r.From
 	args := g.Operands(op)
 	dims := func(i int) []int64 {
@@ -116,17 +116,17 @@ func (x *expander) headsOf(op components.OpID) (q, k, v components.OpID, h heads
 		seq, head = 2, 1
 	}
 	h = heads{batch: a[0], heads: a[head], groups: b[head], queries: a[seq], keys: b[seq], size: a[3], values: c[3]}
-	if m := intermediateShape.FindStringSubmatch(g.AttrStr(op, components.AttrBackendConfig)); m != nil {
+	if m := intermediateShape.FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil {
 		n := make([]int64, 4)
 		for i := range n {
 			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; what does not fit fails below
 		}
 		count := func(v []int64) int64 {
-			return components.MulSize(components.MulSize(v[0], v[1]), components.MulSize(v[2], v[3]))
+			return opgraph.MulSize(opgraph.MulSize(v[0], v[1]), opgraph.MulSize(v[2], v[3]))
 		}
 		h.batch, h.heads, h.queries, h.keys = n[0], n[1], n[2], n[3]
-		if rows := components.MulSize(h.batch, h.keys); rows > 0 && h.heads > 0 && h.queries > 0 {
-			h.size = count(a) / components.MulSize(components.MulSize(h.batch, h.heads), h.queries)
+		if rows := opgraph.MulSize(h.batch, h.keys); rows > 0 && h.heads > 0 && h.queries > 0 {
+			h.size = count(a) / opgraph.MulSize(opgraph.MulSize(h.batch, h.heads), h.queries)
 			h.groups = count(b) / rows / max(h.size, 1)
 			h.values = count(c) / rows / max(h.groups, 1)
 		}
@@ -134,10 +134,10 @@ func (x *expander) headsOf(op components.OpID) (q, k, v components.OpID, h heads
 	if h.groups <= 0 || h.heads%h.groups != 0 || min(h.batch, h.queries, h.keys, h.size, h.values) <= 0 {
 		return 0, 0, 0, h, false
 	}
-	fits := func(v components.OpID, n ...int64) bool {
+	fits := func(v opgraph.OpID, n ...int64) bool {
 		p := int64(1)
 		for _, m := range n {
-			p = components.MulSize(p, m)
+			p = opgraph.MulSize(p, m)
 		}
 		return p == x.g.Shapes.Count(x.g.Ops.Shape[v])
 	}
@@ -154,9 +154,9 @@ const mostHeads = 128
 // queries, …] in fp32 among operands or results; by sizes that only a sequence
 // or only heads can have: fewer queries than keys, fewer heads of keys than of
 // queries, more than mostHeads. Else the order is [batch, sequence, heads, size].
-func (x *expander) headsFirst(op components.OpID, q, k []int64) bool {
+func (x *expander) headsFirst(op opgraph.OpID, q, k []int64) bool {
 	g := x.r.From
-	if m := batchDims.FindStringSubmatch(g.AttrStr(op, components.AttrBackendConfig)); m != nil {
+	if m := batchDims.FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil {
 		return m[1] == "1"
 	}
 	shapes := g.Shapes.Tuple(g.Ops.Shape[op])
@@ -165,7 +165,7 @@ func (x *expander) headsFirst(op components.OpID, q, k []int64) bool {
 	}
 	for _, s := range shapes {
 		d := g.Shapes.Dims(s)
-		if g.Shapes.Elem(s) == components.ElemF32 && len(d) >= 3 && (len(d) == 3 || d[3] != q[3]) && d[0] == q[0] && q[1] != q[2] {
+		if g.Shapes.Elem(s) == opgraph.ElemF32 && len(d) >= 3 && (len(d) == 3 || d[3] != q[3]) && d[0] == q[0] && q[1] != q[2] {
 			if d[1] == q[1] && d[2] == q[2] {
 				return true
 			}
@@ -184,19 +184,19 @@ func (x *expander) headsFirst(op components.OpID, q, k []int64) bool {
 }
 
 // packed returns part i of dimension 2 of an array.
-func (x *expander) packed(op, v components.OpID, i int64) components.OpID {
+func (x *expander) packed(op, v opgraph.OpID, i int64) opgraph.OpID {
 	d := x.g.Shapes.Dims(x.g.Ops.Shape[v])
-	cut := x.add(op, components.OpSlice, x.array(x.g.Ops.Shape[v], []int64{d[0], d[1], 1, d[3], d[4]}), v)
-	x.g.SetInts(cut, components.AttrSlice, 0, d[0], 1, 0, d[1], 1, i, i+1, 1, 0, d[3], 1, 0, d[4], 1)
+	cut := x.add(op, opgraph.OpSlice, x.array(x.g.Ops.Shape[v], []int64{d[0], d[1], 1, d[3], d[4]}), v)
+	x.g.SetInts(cut, opgraph.AttrSlice, 0, d[0], 1, 0, d[1], 1, i, i+1, 1, 0, d[3], 1, 0, d[4], 1)
 	return cut
 }
 
 // gradient returns the operand that is the gradient of the output: the last
 // one of the output's size.
-func (x *expander) gradient(op components.OpID, h heads) (components.OpID, bool) {
+func (x *expander) gradient(op opgraph.OpID, h heads) (opgraph.OpID, bool) {
 	g := x.r.From
 	args := g.Operands(op)
-	want := components.MulSize(components.MulSize(h.batch, h.heads), components.MulSize(h.queries, h.values))
+	want := opgraph.MulSize(opgraph.MulSize(h.batch, h.heads), opgraph.MulSize(h.queries, h.values))
 	for i := len(args) - 1; i > 0; i-- {
 		if s := g.OperandShape(args[i]); g.Shapes.Elem(s).IsFloat() && g.Shapes.Count(s) == want && g.Shapes.Rank(s) >= 3 {
 			return x.arg(op, i), true

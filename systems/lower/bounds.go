@@ -3,7 +3,7 @@ package lower
 import (
 	"fmt"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // What a value may be at most: far beyond any memory, and small enough that
@@ -14,11 +14,11 @@ const (
 )
 
 // checkSizes refuses graphs with values beyond any memory.
-func checkSizes(g *components.Graph) error {
+func checkSizes(g *opgraph.Graph) error {
 	t := &g.Shapes
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		s := g.Ops.Shape[op]
-		leaves := []components.ShapeID{s}
+		leaves := []opgraph.ShapeID{s}
 		for len(leaves) > 0 {
 			s := leaves[len(leaves)-1]
 			leaves = leaves[:len(leaves)-1]

@@ -3,7 +3,7 @@ package lower
 import (
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // defOf returns the flat operator that makes a value, nil for parameters,
@@ -23,7 +23,7 @@ func (f *fn) number(v int32) (float64, bool) {
 			return x, true
 		}
 		d := f.defOf(v)
-		if d == nil || len(d.args) != 1 || d.kind != components.OpBroadcast && d.kind != components.OpConvert {
+		if d == nil || len(d.args) != 1 || d.kind != opgraph.OpBroadcast && d.kind != opgraph.OpConvert {
 			return 0, false
 		}
 		v = d.args[0].v
@@ -39,7 +39,7 @@ func (f *fn) fixedScalar(v int32) bool {
 			return true
 		}
 		d := f.defOf(v)
-		if d == nil || len(d.args) != 1 || d.kind != components.OpBroadcast && d.kind != components.OpConvert {
+		if d == nil || len(d.args) != 1 || d.kind != opgraph.OpBroadcast && d.kind != opgraph.OpConvert {
 			return false
 		}
 		v = d.args[0].v
@@ -50,7 +50,7 @@ func (f *fn) fixedScalar(v int32) bool {
 func (f *fn) unconverted(v int32) int32 {
 	for {
 		d := f.defOf(v)
-		if d == nil || d.kind != components.OpConvert || f.fixedScalar(v) {
+		if d == nil || d.kind != opgraph.OpConvert || f.fixedScalar(v) {
 			return v
 		}
 		v = d.args[0].v
@@ -61,7 +61,7 @@ func (f *fn) unconverted(v int32) int32 {
 // row.
 func (f *fn) ofRows(v int32) (ref, bool) {
 	d := f.defOf(f.unconverted(v))
-	if d == nil || d.kind != components.OpBroadcast || len(d.args) != 1 || f.fixedScalar(v) {
+	if d == nil || d.kind != opgraph.OpBroadcast || len(d.args) != 1 || f.fixedScalar(v) {
 		return ref{}, false
 	}
 	last := int64(f.l.g.Shapes.Rank(d.outs[0].shape) - 1)
@@ -81,7 +81,7 @@ func (f *fn) ofColumns(v int32) (ref, bool) {
 }
 
 // shapeOf returns the shape that a value is made in.
-func (f *fn) shapeOf(v int32) components.ShapeID {
+func (f *fn) shapeOf(v int32) opgraph.ShapeID {
 	if d := f.defOf(v); d != nil && len(d.outs) > 0 {
 		return d.outs[0].shape
 	}
@@ -92,7 +92,7 @@ func (f *fn) shapeOf(v int32) components.ShapeID {
 // dimension d.
 func (f *fn) repeatedAlong(v int32, d int64) (ref, bool) {
 	x := f.defOf(v)
-	if x == nil || x.kind != components.OpBroadcast || len(x.args) != 1 || f.fixedScalar(v) {
+	if x == nil || x.kind != opgraph.OpBroadcast || len(x.args) != 1 || f.fixedScalar(v) {
 		return ref{}, false
 	}
 	dims := f.l.g.Shapes.Dims(x.outs[0].shape)
@@ -111,7 +111,7 @@ type cone struct {
 	row     int64 // elements of a row, 0 before a reduction is met
 	ops     []int32
 	reduces int
-	kinds   [components.NumOpKinds]int32
+	kinds   [opgraph.NumOpKinds]int32
 }
 
 // most bounds the operators of a cone.
@@ -169,7 +169,7 @@ func (c *cone) perRow(v int32) bool {
 		return true
 	case !c.take(d):
 		return false
-	case d.kind == components.OpReduce:
+	case d.kind == opgraph.OpReduce:
 		if len(d.args) != 2 || !f.fixedScalar(d.args[1].v) || f.values[d.args[0].v].elems != f.values[c.x].elems || d.args[0].minor >= 0 {
 			return false
 		}
@@ -180,7 +180,7 @@ func (c *cone) perRow(v int32) bool {
 		c.row = row
 		c.reduces++
 		return c.whole(d.args[0].v)
-	case d.kind == components.OpBroadcast:
+	case d.kind == opgraph.OpBroadcast:
 		return len(d.args) == 1 && f.values[d.args[0].v].elems == f.values[v].elems && c.perRow(d.args[0].v)
 	case !d.kind.IsElementwise():
 		return false

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // call lowers a while, a call that is not laid out and a conditional: a Call
@@ -16,19 +17,19 @@ func (f *fn) call(i int32) {
 	g := l.g
 	f.argsInHBM(x.args)
 	runs := l.runs[f.comp]
-	use := func(c components.CompID, n int64) {
+	use := func(c opgraph.CompID, n int64) {
 		l.isFn[c] = true
-		l.runs[c] = components.AddSize(l.runs[c], components.MulSize(runs, n))
+		l.runs[c] = opgraph.AddSize(l.runs[c], opgraph.MulSize(runs, n))
 	}
-	var callees []components.CompID
+	var callees []opgraph.CompID
 	switch x.kind {
-	case components.OpWhile:
+	case opgraph.OpWhile:
 		n, from := l.trip(x.op)
 		l.rep.Trips = append(l.rep.Trips, Trip{g.OpText(x.op), n, from})
-		body, cond := g.Called(x.op, components.RoleBody), g.Called(x.op, components.RoleCondition)
+		body, cond := g.Called(x.op, opgraph.RoleBody), g.Called(x.op, opgraph.RoleCondition)
 		use(body, n)
-		use(cond, components.AddSize(n, 1))
-		callees = []components.CompID{cond, body}
+		use(cond, opgraph.AddSize(n, 1))
+		callees = []opgraph.CompID{cond, body}
 		// The state is updated in place.
 		for k, o := range x.outs {
 			if k < len(x.args) && f.values[o.v].total == f.values[x.args[k].v].total && !f.values[x.args[k].v].konst && f.values[x.args[k].v].param < 0 && !f.values[o.v].out {
@@ -37,7 +38,7 @@ func (f *fn) call(i int32) {
 				}
 			}
 		}
-	case components.OpConditional:
+	case opgraph.OpConditional:
 		best := l.dearest(x.op)
 		for k, c := range g.Calls(x.op) {
 			use(c.Comp, b2i(k == best))
@@ -45,9 +46,9 @@ func (f *fn) call(i int32) {
 		}
 		l.e.m.Note("conditional", "every branch is simulated; the one with most FLOPs counts (then most collective bytes, then the first)", 1)
 	default:
-		c := g.Called(x.op, components.RoleToApply)
+		c := g.Called(x.op, opgraph.RoleToApply)
 		use(c, 1)
-		callees = []components.CompID{c}
+		callees = []opgraph.CompID{c}
 	}
 	f.fresh(x)
 	e := &l.e
@@ -75,9 +76,9 @@ func (f *fn) call(i int32) {
 }
 
 // dearest returns the branch of a conditional that Graph.Totals counts.
-func (l *lowerer) dearest(op components.OpID) int {
+func (l *lowerer) dearest(op opgraph.OpID) int {
 	best := 0
-	var most components.Totals
+	var most opgraph.Totals
 	for k, c := range l.g.Calls(op) {
 		t := l.compTotals(c.Comp)
 		if k == 0 || t.FLOPs > most.FLOPs || t.FLOPs == most.FLOPs && t.CollectiveBytes > most.CollectiveBytes {
@@ -88,7 +89,7 @@ func (l *lowerer) dearest(op components.OpID) int {
 }
 
 // compTotals is Totals of one computation as if it were the entry.
-func (l *lowerer) compTotals(c components.CompID) components.Totals {
+func (l *lowerer) compTotals(c opgraph.CompID) opgraph.Totals {
 	g := *l.g
 	g.Entry = c
 	return g.Totals(l.opt.DefaultTrip)
@@ -103,23 +104,23 @@ func (f *fn) host(i int32) {
 	var bytes int64
 	for _, a := range x.args {
 		if !f.values[a.v].konst {
-			bytes = components.AddSize(bytes, f.values[a.v].total)
+			bytes = opgraph.AddSize(bytes, f.values[a.v].total)
 		}
 	}
 	op, eng, lane := components.OpcodeCollectiveSend, components.Pool, f.l.streams[0]
 	flags := components.FlagCollective
 	switch x.kind {
-	case components.OpRecv:
+	case opgraph.OpRecv:
 		op, bytes = components.OpcodeCollectiveRecv, 0
 		for _, o := range x.outs {
 			if f.values[o.v].def == i {
-				bytes = components.AddSize(bytes, f.values[o.v].total)
+				bytes = opgraph.AddSize(bytes, f.values[o.v].total)
 			}
 		}
-	case components.OpInfeed, components.OpOutfeed:
+	case opgraph.OpInfeed, opgraph.OpOutfeed:
 		op, eng, lane, flags = components.OpcodeDMACopy, components.DMA, components.LaneDMA, components.FlagSrcDRAM|components.FlagDstDRAM
 		for _, o := range x.outs {
-			bytes = components.AddSize(bytes, f.values[o.v].total)
+			bytes = opgraph.AddSize(bytes, f.values[o.v].total)
 		}
 	}
 	f.allOf(x)
@@ -158,7 +159,7 @@ func (f *fn) collective(i int32) {
 	if r, ok := g.ReplicaGroups(x.op); ok {
 		size = r.Size()
 	}
-	if p := g.Ints(x.op, components.AttrSourceTargetPairs); len(p) > 0 {
+	if p := g.Ints(x.op, opgraph.AttrSourceTargetPairs); len(p) > 0 {
 		size = 2
 	}
 	if size == 0 {
@@ -171,7 +172,7 @@ func (f *fn) collective(i int32) {
 	}
 	e.add(ins{op: components.OpcodeCollectiveCompute, eng: components.Pool, lane: lane, flags: components.FlagCollective | components.FlagSrcDRAM | components.FlagDstDRAM,
 		elems: ceilDiv(in, f.l.arr.parts*int64(max(d.Size(), 1))), parts: f.l.arr.parts, dtype: d, bytes: in, rowLen: in, fn: e.sym(collectiveName(x.kind) + " " + strconv.FormatInt(size, 10))})
-	f.ccBytes = components.AddSize(f.ccBytes, in)
+	f.ccBytes = opgraph.AddSize(f.ccBytes, in)
 	f.ccs++
 	f.l.count(x.op, Lowered, "")
 }
@@ -179,10 +180,10 @@ func (f *fn) collective(i int32) {
 // stream returns the stream of a collective. Collectives over the same devices
 // share one, as they share a communicator; streams are taken in the order in
 // which the groups are first used. Channel ids are names and choose nothing.
-func (l *lowerer) stream(op components.OpID) uint16 {
+func (l *lowerer) stream(op opgraph.OpID) uint16 {
 	g := l.g
 	var key []byte
-	if p := g.Ints(op, components.AttrSourceTargetPairs); len(p) > 0 {
+	if p := g.Ints(op, opgraph.AttrSourceTargetPairs); len(p) > 0 {
 		key = append(key, 'p')
 		for _, d := range p {
 			key = strconv.AppendInt(append(key, ' '), d, 10)
@@ -206,14 +207,14 @@ func (l *lowerer) stream(op components.OpID) uint16 {
 }
 
 // collectiveName is the kind of a collective without the start of a pair.
-func collectiveName(k components.OpKind) string {
+func collectiveName(k opgraph.OpKind) string {
 	switch k {
-	case components.OpAllGatherStart:
-		return components.OpAllGather.String()
-	case components.OpAllReduceStart:
-		return components.OpAllReduce.String()
-	case components.OpCollectivePermuteStart:
-		return components.OpCollectivePermute.String()
+	case opgraph.OpAllGatherStart:
+		return opgraph.OpAllGather.String()
+	case opgraph.OpAllReduceStart:
+		return opgraph.OpAllReduce.String()
+	case opgraph.OpCollectivePermuteStart:
+		return opgraph.OpCollectivePermute.String()
 	}
 	return k.String()
 }

@@ -1,6 +1,9 @@
 package lower
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/components/opgraph"
+)
 
 // convKernel lowers a convolution as an implicit matrix product: for each
 // kernel tap the output features (stationary) times the input features of the
@@ -8,11 +11,11 @@ import "perfsim/components"
 // position and tap that meet padding have no term, neither in the graph's
 // FLOPs nor here. Where the input has few features several taps share the
 // partitions. A depthwise convolution runs on DVE, channels on partitions.
-func (f *fn) convKernel(i int32, c components.ConvSize) {
+func (f *fn) convKernel(i int32, c opgraph.ConvSize) {
 	x := &f.flats[i]
 	g := f.l.g
-	groups := max(g.IntOr(x.op, components.AttrFeatureGroups, 1), 1)
-	pairs := components.MulSize(c.Batch, c.Pairs)
+	groups := max(g.IntOr(x.op, opgraph.AttrFeatureGroups, 1), 1)
+	pairs := opgraph.MulSize(c.Batch, c.Pairs)
 	if pairs == 0 || c.In == 0 || c.Out == 0 || len(x.args) < 2 {
 		f.noWork(x)
 		return
@@ -32,21 +35,21 @@ func (f *fn) convKernel(i int32, c components.ConvSize) {
 
 // fewAGroup tells whether a convolution has so few features a group that its
 // products would leave the array nearly empty.
-func fewAGroup(c components.ConvSize, groups int64) bool {
+func fewAGroup(c opgraph.ConvSize, groups int64) bool {
 	return groups > 1 && c.Out%groups == 0 && c.Out/groups*c.In <= 8
 }
 
 func (f *fn) isDepthwise(i int32) bool {
 	x := &f.flats[i]
 	c, ok := f.l.g.ConvSize(x.op)
-	return ok && fewAGroup(c, max(f.l.g.IntOr(x.op, components.AttrFeatureGroups, 1), 1))
+	return ok && fewAGroup(c, max(f.l.g.IntOr(x.op, opgraph.AttrFeatureGroups, 1), 1))
 }
 
 // conv is a convolution being emitted.
 type conv struct {
 	f      *fn
 	x      *flat
-	c      components.ConvSize
+	c      opgraph.ConvSize
 	groups int64
 	pairs  int64
 
@@ -148,7 +151,7 @@ func (p *conv) rooms() {
 		// Each of the taps that share the partitions has the input shifted to
 		// its place: so many copies, or the elements that are used where these
 		// are fewer.
-		p.spread = min(components.MulSize(nin.total, p.fold), components.MulSize(p.pairs, p.c.In*nin.size))
+		p.spread = min(opgraph.MulSize(nin.total, p.fold), opgraph.MulSize(p.pairs, p.c.In*nin.size))
 		if nin.chip == nil {
 			f.ensureHBM(p.in)
 		}
@@ -272,7 +275,7 @@ func (p *conv) tile(w, width, t, step int64) {
 			f.bankOut(first, bank, 0, n, width)
 			f.matmul(kk, width, n, id, first, stop && k == ceilDiv(rows, a.parts)-1, 0, bank)
 			first = false
-			f.flops = components.AddSize(f.flops, components.MulSize(2*kk*width*n, e.mult))
+			f.flops = opgraph.AddSize(f.flops, opgraph.MulSize(2*kk*width*n, e.mult))
 		}
 	}
 	kr := p.fold * p.c.In
@@ -303,7 +306,7 @@ func (p *conv) tile(w, width, t, step int64) {
 
 // depthwise lowers a convolution of few features a group on DVE: a multiply
 // and add for each term, channels on the partitions.
-func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
+func (f *fn) depthwise(i int32, c opgraph.ConvSize, pairs int64) {
 	x := &f.flats[i]
 	a := f.l.arr
 	e := &f.l.e
@@ -312,7 +315,7 @@ func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
 	f.ensureHBM(ker)
 	y := &f.values[out]
 	y.hbm = f.hbmRegion(y, f.outMem(out), 64, f.valueName(out))
-	terms := components.MulSize(pairs, c.In) // a channel
+	terms := opgraph.MulSize(pairs, c.In) // a channel
 	w := max(a.tile/4, 1)
 	b := f.l.opt.Buffers
 	kerR := f.must(1, max(min(ceilDiv(f.values[ker].total, a.parts), a.budget/shareOfSBUF), 4))
@@ -336,7 +339,7 @@ func (f *fn) depthwise(i int32, c components.ConvSize, pairs int64) {
 			f.busy[components.DVE] += width
 			e.add(ins{op: components.OpcodeTensorScalarPtr, eng: components.DVE, lane: components.LaneDVE, flags: components.FlagScalarTT | components.FlagTwoInputs, elems: width, out: width,
 				parts: parts, macs: width * parts, dtype: nin.dtype, fn: e.sym("mult_add")})
-			f.flops = components.AddSize(f.flops, components.MulSize(2*width*parts, e.mult))
+			f.flops = opgraph.AddSize(f.flops, opgraph.MulSize(2*width*parts, e.mult))
 			block = share(nout.total, blk, blocks)
 			bytes := share(block, t, n)
 			to := f.partOf(out, blk*(nout.total/blocks)+t*(block/n), bytes)

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
 	"perfsim/components/machine"
+	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
 	"perfsim/systems/lower"
 	"perfsim/systems/lower/check"
@@ -68,7 +68,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // one lowers and checks a graph; a panic is an error too.
-func one(g *components.Graph, mach *machine.Machine) (err error) {
+func one(g *opgraph.Graph, mach *machine.Machine) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)

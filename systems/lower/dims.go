@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // This file gives sizes to the dimensions that a graph leaves open ('?'): those
@@ -18,9 +18,9 @@ const AnyDim = "?"
 
 // setDims returns the graph with all dimensions known, or an error that names
 // those that are not.
-func setDims(g *components.Graph, given map[string]int64) (*components.Graph, error) {
+func setDims(g *opgraph.Graph, given map[string]int64) (*opgraph.Graph, error) {
 	unknown := false
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		if openShape(&g.Shapes, g.Ops.Shape[op]) {
 			unknown = true
 			break
@@ -32,8 +32,8 @@ func setDims(g *components.Graph, given map[string]int64) (*components.Graph, er
 		}
 		return g, nil
 	}
-	r := components.NewRewriter(g)
-	for c := range components.CompID(g.NumComps()) {
+	r := opgraph.NewRewriter(g)
+	for c := range opgraph.CompID(g.NumComps()) {
 		r.Begin(c)
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			r.Copy(op)
@@ -57,12 +57,12 @@ func setDims(g *components.Graph, given map[string]int64) (*components.Graph, er
 }
 
 // openShape reports whether a shape has an unknown dimension.
-func openShape(t *components.ShapeTable, s components.ShapeID) bool {
-	return slices.Contains(t.Dims(s), components.DimUnknown) || slices.ContainsFunc(t.Tuple(s), func(m components.ShapeID) bool { return openShape(t, m) })
+func openShape(t *opgraph.ShapeTable, s opgraph.ShapeID) bool {
+	return slices.Contains(t.Dims(s), opgraph.DimUnknown) || slices.ContainsFunc(t.Tuple(s), func(m opgraph.ShapeID) bool { return openShape(t, m) })
 }
 
 type dimSetter struct {
-	g     *components.Graph
+	g     *opgraph.Graph
 	given map[string]int64
 	used  map[string]bool // names of Options.Dims that named something
 	all   []string        // names of the unknown dimensions of parameters
@@ -102,7 +102,7 @@ func (d *dimSetter) missing() error {
 
 // comp sets the shapes of a computation whose parameters have the given
 // shapes; nil for the entry.
-func (d *dimSetter) comp(c components.CompID, params []components.ShapeID) {
+func (d *dimSetter) comp(c opgraph.CompID, params []opgraph.ShapeID) {
 	if d.done[c] {
 		return
 	}
@@ -115,7 +115,7 @@ func (d *dimSetter) comp(c components.CompID, params []components.ShapeID) {
 		if !openShape(&g.Shapes, s) {
 			continue
 		}
-		if kind == components.OpParameter {
+		if kind == opgraph.OpParameter {
 			if i := int(g.Ops.Index[op]); i < len(params) {
 				s = d.merge(s, params[i])
 			}
@@ -131,29 +131,29 @@ func (d *dimSetter) comp(c components.CompID, params []components.ShapeID) {
 
 // openOperand reports whether an operand has an open dimension: what follows
 // from it is not named as well.
-func (d *dimSetter) openOperand(op components.OpID) bool {
-	return slices.ContainsFunc(d.g.Operands(op), func(o components.Operand) bool { return openShape(&d.g.Shapes, d.g.OperandShape(o)) })
+func (d *dimSetter) openOperand(op opgraph.OpID) bool {
+	return slices.ContainsFunc(d.g.Operands(op), func(o opgraph.Operand) bool { return openShape(&d.g.Shapes, d.g.OperandShape(o)) })
 }
 
 // callees sets the shapes of what an operator calls.
-func (d *dimSetter) callees(op components.OpID, kind components.OpKind) {
+func (d *dimSetter) callees(op opgraph.OpID, kind opgraph.OpKind) {
 	g := d.g
 	calls := g.Calls(op)
 	if len(calls) == 0 {
 		return
 	}
-	var args []components.ShapeID
+	var args []opgraph.ShapeID
 	for _, o := range g.Operands(op) {
 		args = append(args, g.OperandShape(o))
 	}
 	for i, call := range calls {
 		with := args
 		switch kind {
-		case components.OpFusion, components.OpCall, components.OpAsyncStart, components.OpWhile:
-		case components.OpConditional:
+		case opgraph.OpFusion, opgraph.OpCall, opgraph.OpAsyncStart, opgraph.OpWhile:
+		case opgraph.OpConditional:
 			with = args[min(i+1, len(args)):min(i+2, len(args))]
 		default:
-			with = []components.ShapeID{} // a scalar function
+			with = []opgraph.ShapeID{} // a scalar function
 		}
 		d.comp(call.Comp, with)
 	}
@@ -161,7 +161,7 @@ func (d *dimSetter) callees(op components.OpID, kind components.OpKind) {
 
 // named gives the open dimensions of a shape the sizes stated for their names:
 // NAME.I, or NAME where one dimension is open, or AnyDim.
-func (d *dimSetter) named(name string, s components.ShapeID, parameter bool) components.ShapeID {
+func (d *dimSetter) named(name string, s opgraph.ShapeID, parameter bool) opgraph.ShapeID {
 	t := &d.g.Shapes
 	if m := t.Tuple(s); len(m) > 0 {
 		list := slices.Clone(m)
@@ -170,7 +170,7 @@ func (d *dimSetter) named(name string, s components.ShapeID, parameter bool) com
 				list[i] = d.named(name+"."+strconv.Itoa(i), list[i], parameter)
 			}
 		}
-		if t.Elem(s) == components.ElemBuffer {
+		if t.Elem(s) == opgraph.ElemBuffer {
 			return t.AddBuffer(list[0])
 		}
 		return t.AddTuple(list)
@@ -179,12 +179,12 @@ func (d *dimSetter) named(name string, s components.ShapeID, parameter bool) com
 	text := d.g.ShapeText(s)
 	open := 0
 	for _, n := range dims {
-		if n == components.DimUnknown {
+		if n == opgraph.DimUnknown {
 			open++
 		}
 	}
 	for i, n := range dims {
-		if n != components.DimUnknown {
+		if n != opgraph.DimUnknown {
 			continue
 		}
 		full := name + "." + strconv.Itoa(i)
@@ -210,11 +210,11 @@ func (d *dimSetter) named(name string, s components.ShapeID, parameter bool) com
 }
 
 // with returns the shape with other dimensions.
-func (d *dimSetter) with(s components.ShapeID, dims []int64) components.ShapeID {
+func (d *dimSetter) with(s opgraph.ShapeID, dims []int64) opgraph.ShapeID {
 	t := &d.g.Shapes
 	l := t.Layout(s)
 	for i, n := range dims {
-		if n != components.DimUnknown && t.Dims(s)[i] == components.DimUnknown {
+		if n != opgraph.DimUnknown && t.Dims(s)[i] == opgraph.DimUnknown {
 			l.Dynamic &^= 1 << i
 		}
 	}
@@ -222,7 +222,7 @@ func (d *dimSetter) with(s components.ShapeID, dims []int64) components.ShapeID 
 }
 
 // merge fills the open dimensions of s from a shape of the same structure.
-func (d *dimSetter) merge(s, from components.ShapeID) components.ShapeID {
+func (d *dimSetter) merge(s, from opgraph.ShapeID) opgraph.ShapeID {
 	t := &d.g.Shapes
 	if a, b := t.Tuple(s), t.Tuple(from); len(a) > 0 {
 		if len(a) != len(b) {
@@ -232,17 +232,17 @@ func (d *dimSetter) merge(s, from components.ShapeID) components.ShapeID {
 		for i := range list {
 			list[i] = d.merge(list[i], t.Tuple(from)[i])
 		}
-		if t.Elem(s) == components.ElemBuffer {
+		if t.Elem(s) == opgraph.ElemBuffer {
 			return t.AddBuffer(list[0])
 		}
 		return t.AddTuple(list)
 	}
 	a, b := slices.Clone(t.Dims(s)), t.Dims(from)
-	if len(a) != len(b) || !slices.Contains(a, components.DimUnknown) {
+	if len(a) != len(b) || !slices.Contains(a, opgraph.DimUnknown) {
 		return s
 	}
 	for i := range a {
-		if a[i] == components.DimUnknown {
+		if a[i] == opgraph.DimUnknown {
 			a[i] = b[i]
 		}
 	}
@@ -250,23 +250,23 @@ func (d *dimSetter) merge(s, from components.ShapeID) components.ShapeID {
 }
 
 // infer fills the open dimensions of an operator's shape from its operands.
-func (d *dimSetter) infer(op components.OpID, kind components.OpKind, s components.ShapeID) components.ShapeID {
+func (d *dimSetter) infer(op opgraph.OpID, kind opgraph.OpKind, s opgraph.ShapeID) opgraph.ShapeID {
 	g, t := d.g, &d.g.Shapes
 	args := g.Operands(op)
 	arg := func(i int) []int64 { return t.Dims(g.OperandShape(args[i])) }
 	switch {
-	case len(args) == 0 || t.IsTuple(s) && kind != components.OpTuple && kind != components.OpWhile && kind != components.OpCall && kind != components.OpConditional:
-	case kind == components.OpBroadcast || kind == components.OpUnknown && strings.HasSuffix(g.AttrStr(op, components.AttrOpcode), "dynamic_broadcast_in_dim"):
+	case len(args) == 0 || t.IsTuple(s) && kind != opgraph.OpTuple && kind != opgraph.OpWhile && kind != opgraph.OpCall && kind != opgraph.OpConditional:
+	case kind == opgraph.OpBroadcast || kind == opgraph.OpUnknown && strings.HasSuffix(g.AttrStr(op, opgraph.AttrOpcode), "dynamic_broadcast_in_dim"):
 		dims := slices.Clone(t.Dims(s))
 		from := arg(0)
 		for i, at := range g.Dims(op) {
-			if i < len(from) && at < int64(len(dims)) && dims[at] == components.DimUnknown && from[i] != 1 {
+			if i < len(from) && at < int64(len(dims)) && dims[at] == opgraph.DimUnknown && from[i] != 1 {
 				dims[at] = from[i]
 			}
 		}
 		if len(args) > 1 {
 			for i := range dims {
-				if dims[i] == components.DimUnknown {
+				if dims[i] == opgraph.DimUnknown {
 					if v, ok := d.element(args[1], i, 0); ok && v >= 0 {
 						dims[i] = v
 					}
@@ -274,26 +274,26 @@ func (d *dimSetter) infer(op components.OpID, kind components.OpKind, s componen
 			}
 		}
 		return d.with(s, dims)
-	case kind == components.OpReshape || kind == components.OpDynamicReshape || kind == components.OpBitcast:
+	case kind == opgraph.OpReshape || kind == opgraph.OpDynamicReshape || kind == opgraph.OpBitcast:
 		dims := slices.Clone(t.Dims(s))
 		if len(args) > 1 {
 			for i := range dims {
-				if v, ok := d.element(args[1], i, 0); ok && v >= 0 && dims[i] == components.DimUnknown {
+				if v, ok := d.element(args[1], i, 0); ok && v >= 0 && dims[i] == opgraph.DimUnknown {
 					dims[i] = v
 				}
 			}
 		}
 		known, at := int64(1), -1
 		for i, n := range dims {
-			if n != components.DimUnknown {
-				known = components.MulSize(known, n)
+			if n != opgraph.DimUnknown {
+				known = opgraph.MulSize(known, n)
 			} else if at >= 0 {
 				return d.with(s, dims) // two: nothing tells them apart
 			} else {
 				at = i
 			}
 		}
-		if all := t.Count(g.OperandShape(args[0])); at >= 0 && known > 0 && !slices.Contains(arg(0), components.DimUnknown) && all%known == 0 {
+		if all := t.Count(g.OperandShape(args[0])); at >= 0 && known > 0 && !slices.Contains(arg(0), opgraph.DimUnknown) && all%known == 0 {
 			dims[at] = all / known
 		}
 		return d.with(s, dims)
@@ -315,7 +315,7 @@ func (d *dimSetter) infer(op components.OpID, kind components.OpKind, s componen
 
 // element evaluates element i of a shape that the program computes: sizes of
 // dimensions, constants, and what is made of them.
-func (d *dimSetter) element(o components.Operand, i, depth int) (int64, bool) {
+func (d *dimSetter) element(o opgraph.Operand, i, depth int) (int64, bool) {
 	g := d.g
 	if o.Path != 0 || depth > 32 {
 		return 0, false
@@ -324,20 +324,20 @@ func (d *dimSetter) element(o components.Operand, i, depth int) (int64, bool) {
 	args := g.Operands(op)
 	of := func(k int) (int64, bool) { return d.element(args[k], i, depth+1) }
 	switch g.Ops.Kind[op] {
-	case components.OpConstant:
-		if v, ok := g.Int(op, components.AttrConstInt); ok {
+	case opgraph.OpConstant:
+		if v, ok := g.Int(op, opgraph.AttrConstInt); ok {
 			return v, true
 		}
 		return 0, false
-	case components.OpGetDimensionSize:
+	case opgraph.OpGetDimensionSize:
 		if dims := g.Dims(op); len(dims) == 1 && len(args) > 0 {
-			if from := g.Shapes.Dims(g.OperandShape(args[0])); dims[0] >= 0 && dims[0] < int64(len(from)) && from[dims[0]] != components.DimUnknown {
+			if from := g.Shapes.Dims(g.OperandShape(args[0])); dims[0] >= 0 && dims[0] < int64(len(from)) && from[dims[0]] != opgraph.DimUnknown {
 				return from[dims[0]], true
 			}
 		}
-	case components.OpConvert, components.OpReshape, components.OpCopy, components.OpBroadcast, components.OpBitcast:
+	case opgraph.OpConvert, opgraph.OpReshape, opgraph.OpCopy, opgraph.OpBroadcast, opgraph.OpBitcast:
 		return of(0)
-	case components.OpConcatenate:
+	case opgraph.OpConcatenate:
 		for _, a := range args {
 			n := int(max(g.Shapes.Count(g.OperandShape(a)), 0))
 			if i < n {
@@ -345,20 +345,20 @@ func (d *dimSetter) element(o components.Operand, i, depth int) (int64, bool) {
 			}
 			i -= n
 		}
-	case components.OpMultiply, components.OpAdd, components.OpSubtract, components.OpDivide, components.OpMaximum:
+	case opgraph.OpMultiply, opgraph.OpAdd, opgraph.OpSubtract, opgraph.OpDivide, opgraph.OpMaximum:
 		a, ok1 := of(0)
 		b, ok2 := of(1)
 		if !ok1 || !ok2 {
 			return 0, false
 		}
 		switch g.Ops.Kind[op] {
-		case components.OpMultiply:
-			return components.MulSize(max(a, 0), max(b, 0)), true
-		case components.OpAdd:
+		case opgraph.OpMultiply:
+			return opgraph.MulSize(max(a, 0), max(b, 0)), true
+		case opgraph.OpAdd:
 			return a + b, true
-		case components.OpSubtract:
+		case opgraph.OpSubtract:
 			return a - b, true
-		case components.OpMaximum:
+		case opgraph.OpMaximum:
 			return max(a, b), true
 		}
 		if b != 0 {
@@ -370,15 +370,15 @@ func (d *dimSetter) element(o components.Operand, i, depth int) (int64, bool) {
 
 // broadcasts makes plain broadcasts of those whose size the program computes:
 // it is known by now.
-func broadcasts(g *components.Graph) *components.Graph {
-	dynamic := func(op components.OpID) bool {
-		return g.Ops.Kind[op] == components.OpUnknown && len(g.Operands(op)) == 2 && strings.HasSuffix(g.AttrStr(op, components.AttrOpcode), "dynamic_broadcast_in_dim")
+func broadcasts(g *opgraph.Graph) *opgraph.Graph {
+	dynamic := func(op opgraph.OpID) bool {
+		return g.Ops.Kind[op] == opgraph.OpUnknown && len(g.Operands(op)) == 2 && strings.HasSuffix(g.AttrStr(op, opgraph.AttrOpcode), "dynamic_broadcast_in_dim")
 	}
 	if !slices.ContainsFunc(allOps(g), dynamic) {
 		return g
 	}
-	r := components.NewRewriter(g)
-	for c := range components.CompID(g.NumComps()) {
+	r := opgraph.NewRewriter(g)
+	for c := range opgraph.CompID(g.NumComps()) {
 		r.Begin(c)
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			if !dynamic(op) {
@@ -395,12 +395,12 @@ func broadcasts(g *components.Graph) *components.Graph {
 				}
 			}
 			if len(kept) != len(from) { // dimensions of size 1 that are stretched
-				flat := to.AddOpOperands(components.OpReshape, to.Str(to.OpText(src.Op)+".flat"), to.Array(to.Shapes.Elem(to.OperandShape(src)), size...), []components.Operand{src})
+				flat := to.AddOpOperands(opgraph.OpReshape, to.Str(to.OpText(src.Op)+".flat"), to.Array(to.Shapes.Elem(to.OperandShape(src)), size...), []opgraph.Operand{src})
 				r.Place(flat, op)
-				src = components.Operand{Op: flat}
+				src = opgraph.Operand{Op: flat}
 			}
-			b := to.AddOpOperands(components.OpBroadcast, g.Ops.Name[op], g.Ops.Shape[op], []components.Operand{src})
-			to.SetInts(b, components.AttrDimensions, kept...)
+			b := to.AddOpOperands(opgraph.OpBroadcast, g.Ops.Name[op], g.Ops.Shape[op], []opgraph.Operand{src})
+			to.SetInts(b, opgraph.AttrDimensions, kept...)
 			r.Place(b, op)
 			r.Put(op, b)
 		}
@@ -409,10 +409,10 @@ func broadcasts(g *components.Graph) *components.Graph {
 	return r.To
 }
 
-func allOps(g *components.Graph) []components.OpID {
-	list := make([]components.OpID, g.NumOps())
+func allOps(g *opgraph.Graph) []opgraph.OpID {
+	list := make([]opgraph.OpID, g.NumOps())
 	for i := range list {
-		list[i] = components.OpID(i)
+		list[i] = opgraph.OpID(i)
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // side is one operand of a matrix product: rows are the contracted dimension,
@@ -29,7 +30,7 @@ type side struct {
 // that stay on chip while the moving one streams past, movN columns at a time
 // and chunkK tiles of K in one transfer. A sum takes one PSUM bank; four
 // banks work while the other four are emptied by Activation and DVE in turn.
-func (f *fn) dotKernel(i int32, z components.DotSize) {
+func (f *fn) dotKernel(i int32, z opgraph.DotSize) {
 	x := &f.flats[i]
 	if x.attn != nil {
 		f.attendKernel(i)
@@ -196,7 +197,7 @@ func (f *fn) turnedCopy(v int32, k int64) int32 {
 			}
 			f.bankOut(b == 0, bank, b*parts*4, parts, m)
 			f.matmul(parts, m, parts, src.dtype, true, true, components.FlagTranspose, bank)
-			f.helper = components.AddSize(f.helper, components.MulSize(2*parts*parts*m, e.mult))
+			f.helper = opgraph.AddSize(f.helper, opgraph.MulSize(2*parts*parts*m, e.mult))
 		}
 		to, slot := home, int(t)
 		if to == nil {
@@ -227,7 +228,7 @@ func (f *fn) newValueLike(v int32) int32 {
 }
 
 // product emits the loops of a matrix product of values sv and mv.
-func (f *fn) product(i int32, l, r side, z components.DotSize, out int32) {
+func (f *fn) product(i int32, l, r side, z opgraph.DotSize, out int32) {
 	a := f.l.arr
 	x := &f.flats[i]
 	f.name(x.op)
@@ -340,7 +341,7 @@ type prod struct {
 	s, m   *side
 	kt, kc int64 // tiles of the contracted dimension, and of one transfer
 	bm     int64 // columns of a stationary block
-	z      components.DotSize
+	z      opgraph.DotSize
 	out    int32
 	dtype  components.DType
 	keep   *region // the result on chip
@@ -455,7 +456,7 @@ func (p *prod) rowsOf(o *side, b, k0, rows, c, w int64) part {
 	x := &f.values[o.v]
 	at := (b*o.cols+c)*o.k + k0
 	n := (w-1)*o.k + rows
-	if all := components.MulSize(components.MulSize(o.batch*o.k, o.cols), x.size); all != x.total || x.ext > 0 || x.moves {
+	if all := opgraph.MulSize(opgraph.MulSize(o.batch*o.k, o.cols), x.size); all != x.total || x.ext > 0 || x.moves {
 		lo, hi := mulDiv(at*x.size, x.total, all), mulDiv((at+n)*x.size, x.total, all)
 		return f.partOf(o.v, lo, max(hi-lo, 1))
 	}
@@ -492,7 +493,7 @@ func (p *prod) turnChunk(o *side, to *region, slot int, from part, rows, w int64
 				f.reads(o.raw, raw, raw+1, (j*rows+k*a.parts)*size, kr, n, d)
 				f.bankOut(j == j0, bank, (j-j0)*a.parts*4, n, kr)
 				f.matmul(n, kr, n, d, true, true, components.FlagTranspose, bank)
-				f.helper = components.AddSize(f.helper, components.MulSize(2*kr*n*n, f.l.e.mult))
+				f.helper = opgraph.AddSize(f.helper, opgraph.MulSize(2*kr*n*n, f.l.e.mult))
 			}
 			f.vec(components.Unassigned, components.OpcodeTensorCopy, "copy", cols, kr, spot{to, slot, (k*w + j0*a.parts) * size, cols, d}, f.bankSpot(bank, 0, cols))
 		}
@@ -505,7 +506,7 @@ func (p *prod) turnChunk(o *side, to *region, slot int, from part, rows, w int64
 func (p *prod) block(o *side, row, rows, c, w int64) part {
 	f := p.f
 	x := &f.values[o.v]
-	if all := components.MulSize(components.MulSize(o.batch*o.k, o.cols), x.size); all != x.total || x.ext > 0 || x.moves {
+	if all := opgraph.MulSize(opgraph.MulSize(o.batch*o.k, o.cols), x.size); all != x.total || x.ext > 0 || x.moves {
 		// Another element size in memory, or a slice: the share of all bytes.
 		n := o.batch * o.k
 		lo, hi := mulDiv(row, x.total, n), mulDiv(row+rows, x.total, n)
@@ -572,7 +573,7 @@ func (p *prod) tile(b, c, w, n0, nw int64, base int) {
 				p.operandAt(p.m, p.m.ring, slotM, b, k, n0, nw, 0, nw)
 				f.bankOut(k == 0, banks[j], 0, nw, mw)
 				f.matmul(p.rows(k), mw, nw, p.dtype, k == 0, k == p.kt-1, 0, banks[j])
-				f.flops = components.AddSize(f.flops, components.MulSize(2*p.rows(k)*mw*nw, e.mult))
+				f.flops = opgraph.AddSize(f.flops, opgraph.MulSize(2*p.rows(k)*mw*nw, e.mult))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/ecs"
 )
 
@@ -140,7 +141,7 @@ func (e *emitter) add(in ins) uint32 {
 	}
 	e.uses = e.uses[:0]
 	if in.flags&components.FlagLoop == 0 {
-		e.executed = components.AddSize(e.executed, e.mult)
+		e.executed = opgraph.AddSize(e.executed, e.mult)
 	}
 	return row
 }
@@ -305,7 +306,7 @@ func (e *emitter) openLoop(trips int64) {
 	name := e.loopName()
 	b := e.m.Blocks.Add(name, e.m.Blocks.Function.At(parent.block), row+1, components.InstrID(row+1), uint64(trips))
 	e.open = append(e.open, openBlock{block: b, first: row + 1, trips: trips})
-	e.mult = components.MulSize(e.mult, trips)
+	e.mult = opgraph.MulSize(e.mult, trips)
 	e.settled()
 }
 
@@ -331,7 +332,7 @@ func (e *emitter) closeLoop() {
 	outer.closed = append(outer.closed, [2]uint32{b.first - 1, end})
 	e.mult = 1
 	for _, o := range e.open {
-		e.mult = components.MulSize(e.mult, o.trips)
+		e.mult = opgraph.MulSize(e.mult, o.trips)
 	}
 	e.settled()
 }

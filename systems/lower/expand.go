@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // This file replaces the custom-calls whose meaning is public by the operators
@@ -15,7 +15,7 @@ import (
 // are in attention.go.
 
 // expansion says how a custom-call is replaced.
-type expansion func(x *expander, op components.OpID) (components.OpID, bool)
+type expansion func(x *expander, op opgraph.OpID) (opgraph.OpID, bool)
 
 // expansionOf returns the expansion of a custom-call target, nil for none.
 func expansionOf(target string) expansion {
@@ -63,8 +63,8 @@ func expansionOf(target string) expansion {
 
 // expander rewrites a graph.
 type expander struct {
-	r    *components.Rewriter
-	g    *components.Graph // r.To
+	r    *opgraph.Rewriter
+	g    *opgraph.Graph // r.To
 	late []lateFunction
 	done []expanded
 }
@@ -74,22 +74,22 @@ type expanded struct{ target, as string }
 
 // lateFunction is a reduce whose scalar function is made at the end.
 type lateFunction struct {
-	op   components.OpID
-	kind components.OpKind
-	elem components.ElemType
+	op   opgraph.OpID
+	kind opgraph.OpKind
+	elem opgraph.ElemType
 }
 
 // expand returns the graph with the known custom-calls replaced, and what was;
 // the graph itself where there are none.
-func expand(g *components.Graph) (*components.Graph, []expanded) {
-	known := func(op components.OpID) expansion {
-		if g.Ops.Kind[op] != components.OpCustomCall || len(g.Operands(op)) == 0 {
+func expand(g *opgraph.Graph) (*opgraph.Graph, []expanded) {
+	known := func(op opgraph.OpID) expansion {
+		if g.Ops.Kind[op] != opgraph.OpCustomCall || len(g.Operands(op)) == 0 {
 			return nil
 		}
-		return expansionOf(g.AttrStr(op, components.AttrCustomCallTarget))
+		return expansionOf(g.AttrStr(op, opgraph.AttrCustomCallTarget))
 	}
 	found := false
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		if known(op) != nil {
 			found = true
 			break
@@ -98,9 +98,9 @@ func expand(g *components.Graph) (*components.Graph, []expanded) {
 	if !found {
 		return g, nil
 	}
-	r := components.NewRewriter(g)
+	r := opgraph.NewRewriter(g)
 	x := &expander{r: r, g: r.To}
-	for c := range components.CompID(g.NumComps()) {
+	for c := range opgraph.CompID(g.NumComps()) {
 		r.Begin(c)
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			if how := known(op); how != nil {
@@ -120,10 +120,10 @@ func expand(g *components.Graph) (*components.Graph, []expanded) {
 // functions adds the scalar functions of the reduces.
 func (x *expander) functions() {
 	type key struct {
-		kind components.OpKind
-		elem components.ElemType
+		kind opgraph.OpKind
+		elem opgraph.ElemType
 	}
-	made := map[key]components.CompID{}
+	made := map[key]opgraph.CompID{}
 	for _, l := range x.late {
 		k := key{l.kind, l.elem}
 		c, ok := made[k]
@@ -132,7 +132,7 @@ func (x *expander) functions() {
 			c = x.g.BeginComputation("expanded_" + l.kind.String() + "_" + l.elem.String())
 			a, b := x.g.AddParameter("x", s, 0), x.g.AddParameter("y", s, 1)
 			x.g.AddOp(l.kind, "", s, a, b)
-			x.g.EndComputation(components.NoOp)
+			x.g.EndComputation(opgraph.NoOp)
 			made[k] = c
 		}
 		x.g.SetCall(l.op, 0, c)
@@ -140,7 +140,7 @@ func (x *expander) functions() {
 }
 
 // arg returns operand i of a custom-call as an operator of the new graph.
-func (x *expander) arg(op components.OpID, i int) components.OpID {
+func (x *expander) arg(op opgraph.OpID, i int) opgraph.OpID {
 	o := x.r.Operands(op)[i]
 	at := o.Op
 	for _, k := range x.g.Path(o.Path) {
@@ -151,31 +151,31 @@ func (x *expander) arg(op components.OpID, i int) components.OpID {
 }
 
 // add appends an operator with the metadata of the custom-call.
-func (x *expander) add(from components.OpID, kind components.OpKind, shape components.ShapeID, args ...components.OpID) components.OpID {
+func (x *expander) add(from opgraph.OpID, kind opgraph.OpKind, shape opgraph.ShapeID, args ...opgraph.OpID) opgraph.OpID {
 	op := x.g.AddOp(kind, "", shape, args...)
 	x.r.Place(op, from)
 	return op
 }
 
 // named is add for the operator that gives the custom-call's value.
-func (x *expander) named(from components.OpID, kind components.OpKind, args ...components.OpID) components.OpID {
+func (x *expander) named(from opgraph.OpID, kind opgraph.OpKind, args ...opgraph.OpID) opgraph.OpID {
 	op := x.g.AddOp(kind, x.r.From.OpText(from), x.r.From.Ops.Shape[from], args...)
 	x.r.Place(op, from)
 	return op
 }
 
-func (x *expander) note(op components.OpID, as string) {
-	x.done = append(x.done, expanded{x.r.From.AttrStr(op, components.AttrCustomCallTarget), as})
+func (x *expander) note(op opgraph.OpID, as string) {
+	x.done = append(x.done, expanded{x.r.From.AttrStr(op, opgraph.AttrCustomCallTarget), as})
 }
 
 // array returns the array shape with the element type of s and other
 // dimensions.
-func (x *expander) array(s components.ShapeID, dims []int64) components.ShapeID {
+func (x *expander) array(s opgraph.ShapeID, dims []int64) opgraph.ShapeID {
 	return x.g.Array(x.g.Shapes.Elem(s), dims...)
 }
 
 // reduce reduces dimension dim of a with kind, from the value zero.
-func (x *expander) reduce(from components.OpID, kind components.OpKind, a components.OpID, dims ...int64) components.OpID {
+func (x *expander) reduce(from opgraph.OpID, kind opgraph.OpKind, a opgraph.OpID, dims ...int64) opgraph.OpID {
 	s := x.g.Ops.Shape[a]
 	var left []int64
 	for i, n := range x.g.Shapes.Dims(s) {
@@ -183,47 +183,47 @@ func (x *expander) reduce(from components.OpID, kind components.OpKind, a compon
 			left = append(left, n)
 		}
 	}
-	zero := x.add(from, components.OpConstant, x.array(s, nil))
+	zero := x.add(from, opgraph.OpConstant, x.array(s, nil))
 	x.g.SetFloat(zero, 0)
-	op := x.add(from, components.OpReduce, x.array(s, left), a, zero)
-	x.g.SetInts(op, components.AttrDimensions, dims...)
+	op := x.add(from, opgraph.OpReduce, x.array(s, left), a, zero)
+	x.g.SetInts(op, opgraph.AttrDimensions, dims...)
 	x.late = append(x.late, lateFunction{op, kind, x.g.Shapes.Elem(s)})
-	x.g.AddCall(op, components.RoleToApply, components.NoComp)
+	x.g.AddCall(op, opgraph.RoleToApply, opgraph.NoComp)
 	return op
 }
 
 // spread broadcasts a to the shape, over the dimensions that it does not have.
-func (x *expander) spread(from components.OpID, a components.OpID, shape components.ShapeID, over ...int64) components.OpID {
+func (x *expander) spread(from opgraph.OpID, a opgraph.OpID, shape opgraph.ShapeID, over ...int64) opgraph.OpID {
 	var dims []int64
 	for i := range x.g.Shapes.Rank(shape) {
 		if !slices.Contains(over, int64(i)) {
 			dims = append(dims, int64(i))
 		}
 	}
-	op := x.add(from, components.OpBroadcast, x.array(x.g.Ops.Shape[a], x.g.Shapes.Dims(shape)), a)
-	x.g.SetInts(op, components.AttrDimensions, dims...)
+	op := x.add(from, opgraph.OpBroadcast, x.array(x.g.Ops.Shape[a], x.g.Shapes.Dims(shape)), a)
+	x.g.SetInts(op, opgraph.AttrDimensions, dims...)
 	return op
 }
 
 // marker hands its operands on: it tells the compiler something about them.
-func (x *expander) marker(op components.OpID) (components.OpID, bool) {
+func (x *expander) marker(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	args := g.Operands(op)
 	switch s := g.Ops.Shape[op]; {
 	case len(args) == 1 && g.Shapes.Bytes(g.OperandShape(args[0])) == g.Shapes.Bytes(s):
-		return x.named(op, components.OpOptBarrier, x.arg(op, 0)), true
+		return x.named(op, opgraph.OpOptBarrier, x.arg(op, 0)), true
 	case g.Shapes.IsTuple(s) && len(g.Shapes.Tuple(s)) == len(args):
-		list := make([]components.OpID, len(args))
+		list := make([]opgraph.OpID, len(args))
 		for i := range args {
 			list[i] = x.arg(op, i)
 		}
-		return x.named(op, components.OpTuple, list...), true
+		return x.named(op, opgraph.OpTuple, list...), true
 	}
 	return 0, false
 }
 
 // same reports whether the first n operands have the dimensions of the result.
-func (x *expander) same(op components.OpID, n int) bool {
+func (x *expander) same(op opgraph.OpID, n int) bool {
 	g := x.r.From
 	args := g.Operands(op)
 	if len(args) < n || g.Shapes.IsTuple(g.Ops.Shape[op]) {
@@ -238,31 +238,31 @@ func (x *expander) same(op components.OpID, n int) bool {
 }
 
 // activation is one activation function.
-func (x *expander) activation(op components.OpID) (components.OpID, bool) {
+func (x *expander) activation(op opgraph.OpID) (opgraph.OpID, bool) {
 	if !x.same(op, 1) {
 		return 0, false
 	}
 	x.note(op, "one activation function")
-	return x.named(op, components.OpTanh, x.arg(op, 0)), true
+	return x.named(op, opgraph.OpTanh, x.arg(op, 0)), true
 }
 
 // activationBackward is the derivative of an activation function, one function
 // itself, times the gradient.
-func (x *expander) activationBackward(op components.OpID) (components.OpID, bool) {
+func (x *expander) activationBackward(op opgraph.OpID) (opgraph.OpID, bool) {
 	if !x.same(op, 2) {
 		return 0, false
 	}
 	x.note(op, "one activation function and a product")
-	d := x.add(op, components.OpTanh, x.r.From.Ops.Shape[op], x.arg(op, 1))
-	return x.named(op, components.OpMultiply, x.arg(op, 0), d), true
+	d := x.add(op, opgraph.OpTanh, x.r.From.Ops.Shape[op], x.arg(op, 1))
+	return x.named(op, opgraph.OpMultiply, x.arg(op, 0), d), true
 }
 
 // dimension returns the dimension that the configuration of a custom-call
 // names, the last one where it names none.
-func (x *expander) dimension(op components.OpID) int64 {
+func (x *expander) dimension(op opgraph.OpID) int64 {
 	g := x.r.From
 	rank := int64(g.Shapes.Rank(g.OperandShape(g.Operands(op)[0])))
-	d, err := strconv.ParseInt(strings.Trim(g.AttrStr(op, components.AttrBackendConfig), `"' `), 10, 32)
+	d, err := strconv.ParseInt(strings.Trim(g.AttrStr(op, opgraph.AttrBackendConfig), `"' `), 10, 32)
 	if err != nil || d < -rank || d >= rank {
 		return rank - 1
 	}
@@ -272,42 +272,42 @@ func (x *expander) dimension(op components.OpID) int64 {
 	return d
 }
 
-func (x *expander) softmaxCall(op components.OpID) (components.OpID, bool) {
+func (x *expander) softmaxCall(op opgraph.OpID) (opgraph.OpID, bool) {
 	if !x.same(op, 1) || x.r.From.Shapes.Rank(x.r.From.Ops.Shape[op]) == 0 {
 		return 0, false
 	}
 	x.note(op, "softmax")
 	e, sum := x.exponents(op, x.arg(op, 0), x.dimension(op))
-	return x.named(op, components.OpDivide, e, sum), true
+	return x.named(op, opgraph.OpDivide, e, sum), true
 }
 
 // exponents returns exp(a - max a) and its sum, spread over dimension dim.
-func (x *expander) exponents(op, a components.OpID, dim int64) (e, sum components.OpID) {
+func (x *expander) exponents(op, a opgraph.OpID, dim int64) (e, sum opgraph.OpID) {
 	s := x.g.Ops.Shape[a]
-	most := x.spread(op, x.reduce(op, components.OpMaximum, a, dim), s, dim)
-	e = x.add(op, components.OpExp, s, x.add(op, components.OpSubtract, s, a, most))
-	return e, x.spread(op, x.reduce(op, components.OpAdd, e, dim), s, dim)
+	most := x.spread(op, x.reduce(op, opgraph.OpMaximum, a, dim), s, dim)
+	e = x.add(op, opgraph.OpExp, s, x.add(op, opgraph.OpSubtract, s, a, most))
+	return e, x.spread(op, x.reduce(op, opgraph.OpAdd, e, dim), s, dim)
 }
 
 // softmaxBackward is (grad - sum(grad·y))·y.
-func (x *expander) softmaxBackward(op components.OpID) (components.OpID, bool) {
+func (x *expander) softmaxBackward(op opgraph.OpID) (opgraph.OpID, bool) {
 	if !x.same(op, 2) || x.r.From.Shapes.Rank(x.r.From.Ops.Shape[op]) == 0 {
 		return 0, false
 	}
 	x.note(op, "the gradient of softmax")
 	grad, y := x.arg(op, 0), x.arg(op, 1)
-	return x.named(op, components.OpMultiply, x.softmaxGradient(op, grad, y, x.dimension(op)), y), true
+	return x.named(op, opgraph.OpMultiply, x.softmaxGradient(op, grad, y, x.dimension(op)), y), true
 }
 
 // softmaxGradient is grad - sum(grad·y).
-func (x *expander) softmaxGradient(op, grad, y components.OpID, dim int64) components.OpID {
+func (x *expander) softmaxGradient(op, grad, y opgraph.OpID, dim int64) opgraph.OpID {
 	s := x.g.Ops.Shape[y]
-	p := x.add(op, components.OpMultiply, s, grad, y)
-	return x.add(op, components.OpSubtract, s, grad, x.spread(op, x.reduce(op, components.OpAdd, p, dim), s, dim))
+	p := x.add(op, opgraph.OpMultiply, s, grad, y)
+	return x.add(op, opgraph.OpSubtract, s, grad, x.spread(op, x.reduce(op, opgraph.OpAdd, p, dim), s, dim))
 }
 
 // rmsNorm is x·rsqrt(sum x²), times the weight where there is one.
-func (x *expander) rmsNorm(op components.OpID) (components.OpID, bool) {
+func (x *expander) rmsNorm(op opgraph.OpID) (opgraph.OpID, bool) {
 	if !x.same(op, 1) || x.r.From.Shapes.Rank(x.r.From.Ops.Shape[op]) == 0 {
 		return 0, false
 	}
@@ -319,16 +319,16 @@ func (x *expander) rmsNorm(op components.OpID) (components.OpID, bool) {
 	x.note(op, "RMS normalisation")
 	a := x.arg(op, 0)
 	if len(vectors) == 0 {
-		return x.named(op, components.OpMultiply, a, x.rootMean(op, a, dim)), true
+		return x.named(op, opgraph.OpMultiply, a, x.rootMean(op, a, dim)), true
 	}
 	s := x.r.From.Ops.Shape[op]
-	y := x.add(op, components.OpMultiply, s, a, x.rootMean(op, a, dim))
-	return x.named(op, components.OpMultiply, y, x.along(op, vectors[0], s, dim)), true
+	y := x.add(op, opgraph.OpMultiply, s, a, x.rootMean(op, a, dim))
+	return x.named(op, opgraph.OpMultiply, y, x.along(op, vectors[0], s, dim)), true
 }
 
 // layerNorm is (x - mean)·rsqrt(variance), times the weight and plus the bias
 // where there are those.
-func (x *expander) layerNorm(op components.OpID) (components.OpID, bool) {
+func (x *expander) layerNorm(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	if !x.same(op, 1) || g.Shapes.Rank(g.Ops.Shape[op]) == 0 {
 		return 0, false
@@ -340,10 +340,10 @@ func (x *expander) layerNorm(op components.OpID) (components.OpID, bool) {
 	}
 	x.note(op, "layer normalisation")
 	a, s := x.arg(op, 0), g.Ops.Shape[op]
-	d := x.add(op, components.OpSubtract, s, a, x.spread(op, x.reduce(op, components.OpAdd, a, dim), s, dim))
-	y := x.add(op, components.OpMultiply, s, d, x.rootMean(op, d, dim))
+	d := x.add(op, opgraph.OpSubtract, s, a, x.spread(op, x.reduce(op, opgraph.OpAdd, a, dim), s, dim))
+	y := x.add(op, opgraph.OpMultiply, s, d, x.rootMean(op, d, dim))
 	for i, v := range vectors {
-		kind := [2]components.OpKind{components.OpMultiply, components.OpAdd}[i]
+		kind := [2]opgraph.OpKind{opgraph.OpMultiply, opgraph.OpAdd}[i]
 		y = x.add(op, kind, s, y, x.along(op, v, s, dim))
 	}
 	return x.results(op, y), true
@@ -352,7 +352,7 @@ func (x *expander) layerNorm(op components.OpID) (components.OpID, bool) {
 // vectors returns the operands behind the first that are vectors along
 // dimension dim of it; scalars (an epsilon) are left out. ok is false where
 // there are others.
-func (x *expander) vectors(op components.OpID, dim int64) (list []components.OpID, ok bool) {
+func (x *expander) vectors(op opgraph.OpID, dim int64) (list []opgraph.OpID, ok bool) {
 	g := x.r.From
 	for i, o := range g.Operands(op)[1:] {
 		switch v := g.OperandShape(o); {
@@ -369,7 +369,7 @@ func (x *expander) vectors(op components.OpID, dim int64) (list []components.OpI
 }
 
 // topK gives the largest values along the last dimension, and their places.
-func (x *expander) topK(op components.OpID) (components.OpID, bool) {
+func (x *expander) topK(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	s := g.Ops.Shape[op]
 	m := g.Shapes.Tuple(s)
@@ -379,13 +379,13 @@ func (x *expander) topK(op components.OpID) (components.OpID, bool) {
 	}
 	x.note(op, "the largest values and their places")
 	d := g.Shapes.Dims(m[0])
-	top := x.named(op, components.OpTopK, x.arg(op, 0))
-	x.g.SetInt(top, components.AttrTopK, d[len(d)-1])
+	top := x.named(op, opgraph.OpTopK, x.arg(op, 0))
+	x.g.SetInt(top, opgraph.AttrTopK, d[len(d)-1])
 	return top, true
 }
 
 // argMax is the place of the largest value along a dimension.
-func (x *expander) argMax(op components.OpID) (components.OpID, bool) {
+func (x *expander) argMax(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	in := g.OperandShape(g.Operands(op)[0])
 	if g.Shapes.IsTuple(in) || g.Shapes.Rank(in) == 0 || g.Shapes.IsTuple(g.Ops.Shape[op]) {
@@ -394,20 +394,20 @@ func (x *expander) argMax(op components.OpID) (components.OpID, bool) {
 	dim := x.dimension(op)
 	left := slices.Clone(g.Shapes.Dims(in))
 	left[dim] = 1
-	place := x.g.Array(components.ElemS32, left...)
+	place := x.g.Array(opgraph.ElemS32, left...)
 	if x.g.Shapes.Count(place) != g.Shapes.Count(g.Ops.Shape[op]) {
 		return 0, false
 	}
 	x.note(op, "the place of the largest value")
-	top := x.add(op, components.OpTopK, x.g.Shapes.AddTuple([]components.ShapeID{x.array(in, left), place}), x.arg(op, 0))
-	x.g.SetInt(top, components.AttrTopK, 1)
+	top := x.add(op, opgraph.OpTopK, x.g.Shapes.AddTuple([]opgraph.ShapeID{x.array(in, left), place}), x.arg(op, 0))
+	x.g.SetInt(top, opgraph.AttrTopK, 1)
 	at := x.g.AddTupleElement("", top, 1)
 	x.r.Place(at, op)
 	return x.shaped(op, at, g.Ops.Shape[op]), true
 }
 
 // dropout makes random numbers, compares them and selects.
-func (x *expander) dropout(op components.OpID) (components.OpID, bool) {
+func (x *expander) dropout(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	s := g.Ops.Shape[op]
 	if m := g.Shapes.Tuple(s); len(m) > 0 {
@@ -417,35 +417,35 @@ func (x *expander) dropout(op components.OpID) (components.OpID, bool) {
 		return 0, false
 	}
 	x.note(op, "random numbers, a comparison and a selection")
-	scalar := func(v float64) components.OpID {
-		c := x.add(op, components.OpConstant, x.array(s, nil))
+	scalar := func(v float64) opgraph.OpID {
+		c := x.add(op, opgraph.OpConstant, x.array(s, nil))
 		x.g.SetFloat(c, v)
 		return c
 	}
 	zero := scalar(0)
-	all := x.add(op, components.OpBroadcast, s, zero)
-	x.g.SetInts(all, components.AttrDimensions)
-	keep := x.add(op, components.OpCompare, x.g.Array(components.ElemPred, g.Shapes.Dims(s)...), x.add(op, components.OpRng, s, zero, scalar(1)), all)
-	return x.results(op, x.add(op, components.OpSelect, s, keep, x.arg(op, 0), all), keep), true
+	all := x.add(op, opgraph.OpBroadcast, s, zero)
+	x.g.SetInts(all, opgraph.AttrDimensions)
+	keep := x.add(op, opgraph.OpCompare, x.g.Array(opgraph.ElemPred, g.Shapes.Dims(s)...), x.add(op, opgraph.OpRng, s, zero, scalar(1)), all)
+	return x.results(op, x.add(op, opgraph.OpSelect, s, keep, x.arg(op, 0), all), keep), true
 }
 
 // rootMean is rsqrt(sum a²) over dimension dim, spread over it.
-func (x *expander) rootMean(op, a components.OpID, dim int64) components.OpID {
+func (x *expander) rootMean(op, a opgraph.OpID, dim int64) opgraph.OpID {
 	s := x.g.Ops.Shape[a]
-	sum := x.reduce(op, components.OpAdd, x.add(op, components.OpMultiply, s, a, a), dim)
-	return x.spread(op, x.add(op, components.OpRsqrt, x.g.Ops.Shape[sum], sum), s, dim)
+	sum := x.reduce(op, opgraph.OpAdd, x.add(op, opgraph.OpMultiply, s, a, a), dim)
+	return x.spread(op, x.add(op, opgraph.OpRsqrt, x.g.Ops.Shape[sum], sum), s, dim)
 }
 
 // along broadcasts a vector along dimension dim of a shape.
-func (x *expander) along(op, v components.OpID, shape components.ShapeID, dim int64) components.OpID {
-	b := x.add(op, components.OpBroadcast, x.array(x.g.Ops.Shape[v], x.g.Shapes.Dims(shape)), v)
-	x.g.SetInts(b, components.AttrDimensions, dim)
+func (x *expander) along(op, v opgraph.OpID, shape opgraph.ShapeID, dim int64) opgraph.OpID {
+	b := x.add(op, opgraph.OpBroadcast, x.array(x.g.Ops.Shape[v], x.g.Shapes.Dims(shape)), v)
+	x.g.SetInts(b, opgraph.AttrDimensions, dim)
 	return b
 }
 
 // rmsNormBackward gives the gradients of the input and, where the result is a
 // pair, of the weight; its operands are the gradient, the input and the weight.
-func (x *expander) rmsNormBackward(op components.OpID) (components.OpID, bool) {
+func (x *expander) rmsNormBackward(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	args := g.Operands(op)
 	if len(args) < 3 {
@@ -460,55 +460,55 @@ func (x *expander) rmsNormBackward(op components.OpID) (components.OpID, bool) {
 	x.note(op, "the gradient of RMS normalisation")
 	grad, in := x.arg(op, 0), x.arg(op, 1)
 	root := x.rootMean(op, in, dim)
-	y := x.add(op, components.OpMultiply, s, in, root)
-	t := x.add(op, components.OpMultiply, s, grad, x.along(op, x.arg(op, 2), s, dim))
-	dx := x.add(op, components.OpMultiply, s, x.softmaxGradient(op, t, y, dim), root)
+	y := x.add(op, opgraph.OpMultiply, s, in, root)
+	t := x.add(op, opgraph.OpMultiply, s, grad, x.along(op, x.arg(op, 2), s, dim))
+	dx := x.add(op, opgraph.OpMultiply, s, x.softmaxGradient(op, t, y, dim), root)
 	var others []int64
 	for i := range int64(rank) {
 		if i != dim {
 			others = append(others, i)
 		}
 	}
-	dw := x.reduce(op, components.OpAdd, x.add(op, components.OpMultiply, s, grad, y), others...)
+	dw := x.reduce(op, opgraph.OpAdd, x.add(op, opgraph.OpMultiply, s, grad, y), others...)
 	return x.results(op, dx, dw), true
 }
 
 // results makes the value of a custom-call: each of list where an array of the
 // result has its size, in order; other results are buffers without work.
-func (x *expander) results(op components.OpID, list ...components.OpID) components.OpID {
+func (x *expander) results(op opgraph.OpID, list ...opgraph.OpID) opgraph.OpID {
 	g := x.r.From
 	s := g.Ops.Shape[op]
-	take := func(want components.ShapeID) components.OpID {
+	take := func(want opgraph.ShapeID) opgraph.OpID {
 		for i, v := range list {
-			if v == components.NoOp || x.g.Shapes.Count(x.g.Ops.Shape[v]) != g.Shapes.Count(want) || g.Shapes.IsTuple(want) {
+			if v == opgraph.NoOp || x.g.Shapes.Count(x.g.Ops.Shape[v]) != g.Shapes.Count(want) || g.Shapes.IsTuple(want) {
 				continue
 			}
-			list[i] = components.NoOp
+			list[i] = opgraph.NoOp
 			return x.shaped(op, v, want)
 		}
-		b := x.add(op, components.OpCustomCall, want)
-		x.g.SetAttrStr(b, components.AttrCustomCallTarget, "AllocateBuffer")
+		b := x.add(op, opgraph.OpCustomCall, want)
+		x.g.SetAttrStr(b, opgraph.AttrCustomCallTarget, "AllocateBuffer")
 		return b
 	}
 	if !g.Shapes.IsTuple(s) {
 		return take(s)
 	}
-	var elems []components.OpID
+	var elems []opgraph.OpID
 	for _, want := range g.Shapes.Tuple(s) {
 		elems = append(elems, take(want))
 	}
-	return x.named(op, components.OpTuple, elems...)
+	return x.named(op, opgraph.OpTuple, elems...)
 }
 
 // shaped gives v the shape: a conversion where the element types differ, a
 // reshape where the dimensions do.
-func (x *expander) shaped(op, v components.OpID, want components.ShapeID) components.OpID {
+func (x *expander) shaped(op, v opgraph.OpID, want opgraph.ShapeID) opgraph.OpID {
 	t := &x.g.Shapes
 	if s := x.g.Ops.Shape[v]; t.Elem(s) != t.Elem(want) {
-		v = x.add(op, components.OpConvert, x.g.Array(t.Elem(want), t.Dims(s)...), v)
+		v = x.add(op, opgraph.OpConvert, x.g.Array(t.Elem(want), t.Dims(s)...), v)
 	}
 	if !t.SameDims(x.g.Ops.Shape[v], want) {
-		v = x.add(op, components.OpReshape, want, v)
+		v = x.add(op, opgraph.OpReshape, want, v)
 	}
 	return v
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // finishStep is one instruction between a product's sums and its result.
@@ -35,7 +36,7 @@ func (f *fn) finishesIn(i int32) {
 	}
 	fin := &finish{}
 	columns := f.ofColumns
-	if d, ok := f.l.g.ConvDims(x.op); x.kind == components.OpConvolution {
+	if d, ok := f.l.g.ConvDims(x.op); x.kind == opgraph.OpConvolution {
 		if !ok || f.isDepthwise(i) {
 			return
 		}
@@ -92,7 +93,7 @@ func (f *fn) finishesIn(i int32) {
 		if u.recipe != nil {
 			steps = u.recipe.steps
 		}
-		if len(steps) == 0 || s.with >= 0 && (len(steps) != 1 || len(u.args) != 2) || len(u.args) > 2 && u.kind != components.OpClamp {
+		if len(steps) == 0 || s.with >= 0 && (len(steps) != 1 || len(u.args) != 2) || len(u.args) > 2 && u.kind != opgraph.OpClamp {
 			break
 		}
 		for n, st := range steps {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // ref is an array as an operator sees it: a value and the shape it is read
@@ -11,7 +12,7 @@ import (
 // new references to one value.
 type ref struct {
 	v     int32
-	shape components.ShapeID
+	shape opgraph.ShapeID
 	minor int8 // dimension that lies contiguous in memory, -1 for the last
 }
 
@@ -56,8 +57,8 @@ func (v *value) words() int64 {
 // flat is one operator of a function after fusions and small calls are laid
 // out.
 type flat struct {
-	op    components.OpID
-	kind  components.OpKind
+	op    opgraph.OpID
+	kind  opgraph.OpKind
 	group int32 // fusion it belongs to, 0 for none
 	args  []ref
 	outs  []ref
@@ -74,7 +75,7 @@ type flat struct {
 // fn is one function while it is being lowered.
 type fn struct {
 	l      *lowerer
-	comp   components.CompID
+	comp   opgraph.CompID
 	behind int64 // operators of functions that are known to follow
 	values []value
 	flats  []flat
@@ -97,13 +98,13 @@ type fn struct {
 	lastCtl                      uint32
 }
 
-type env map[components.OpID][]ref
+type env map[opgraph.OpID][]ref
 
 // leaves appends the array shapes of s in order.
-func (l *lowerer) leaves(s components.ShapeID, dst []components.ShapeID) []components.ShapeID {
+func (l *lowerer) leaves(s opgraph.ShapeID, dst []opgraph.ShapeID) []opgraph.ShapeID {
 	t := &l.g.Shapes
 	switch t.Elem(s) {
-	case components.ElemTuple, components.ElemBuffer:
+	case opgraph.ElemTuple, opgraph.ElemBuffer:
 		for _, m := range t.Tuple(s) {
 			dst = l.leaves(m, dst)
 		}
@@ -112,9 +113,9 @@ func (l *lowerer) leaves(s components.ShapeID, dst []components.ShapeID) []compo
 	return append(dst, s)
 }
 
-func (l *lowerer) numLeaves(s components.ShapeID) int {
+func (l *lowerer) numLeaves(s opgraph.ShapeID) int {
 	t := &l.g.Shapes
-	if e := t.Elem(s); e != components.ElemTuple && e != components.ElemBuffer {
+	if e := t.Elem(s); e != opgraph.ElemTuple && e != opgraph.ElemBuffer {
 		return 1
 	}
 	n := 0
@@ -126,7 +127,7 @@ func (l *lowerer) numLeaves(s components.ShapeID) int {
 
 // part returns the leaves of an operand: of all leaves of the producer those
 // that its tuple-index chain leads to.
-func (l *lowerer) part(all []ref, s components.ShapeID, path []int64) []ref {
+func (l *lowerer) part(all []ref, s opgraph.ShapeID, path []int64) []ref {
 	for _, i := range path {
 		elems := l.g.Shapes.Tuple(s)
 		if i < 0 || i >= int64(len(elems)) {
@@ -146,7 +147,7 @@ func (l *lowerer) part(all []ref, s components.ShapeID, path []int64) []ref {
 	return all
 }
 
-func (f *fn) newValue(s components.ShapeID, def int32) ref {
+func (f *fn) newValue(s opgraph.ShapeID, def int32) ref {
 	t := &f.l.g.Shapes
 	d, double := dtypeOf(t.Elem(s))
 	v := value{elems: t.Count(s), total: t.Bytes(s), dtype: d, size: int64(d.Size()), double: double, param: -1, base: -1, turned: -1, def: def}
@@ -158,10 +159,10 @@ func (f *fn) newValue(s components.ShapeID, def int32) ref {
 }
 
 // flatten lays out computation c with its parameters bound.
-func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int) []ref {
+func (f *fn) flatten(c opgraph.CompID, params [][]ref, group int32, depth int) []ref {
 	g, l := f.l.g, f.l
 	e := env{}
-	at := map[components.OpID]int32{}
+	at := map[opgraph.OpID]int32{}
 	for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 		kind := g.Ops.Kind[op]
 		var args []ref
@@ -169,14 +170,14 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 			o := g.Operands(op)[i]
 			return l.part(e[o.Op], g.Ops.Shape[o.Op], g.Path(o.Path))
 		}
-		if kind != components.OpParameter {
+		if kind != opgraph.OpParameter {
 			for i := range g.Operands(op) {
 				args = append(args, first(i)...)
 			}
 		}
 		shape := g.Ops.Shape[op]
 		switch kind {
-		case components.OpParameter:
+		case opgraph.OpParameter:
 			var given []ref
 			if i := int(g.Ops.Index[op]); i < len(params) {
 				given = params[i]
@@ -184,30 +185,30 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 			e[op] = f.fit(given, shape)
 			l.count(op, Free, "")
 			continue
-		case components.OpTuple, components.OpOptBarrier, components.OpDomain, components.OpCopyDone, components.OpAsyncUpdate:
-			if kind == components.OpCopyDone {
+		case opgraph.OpTuple, opgraph.OpOptBarrier, opgraph.OpDomain, opgraph.OpCopyDone, opgraph.OpAsyncUpdate:
+			if kind == opgraph.OpCopyDone {
 				args = first(0)
 				args = args[:min(1, len(args))]
 			}
 			e[op] = f.fit(args, shape)
 			l.count(op, Free, "")
 			continue
-		case components.OpAddDependency:
+		case opgraph.OpAddDependency:
 			e[op] = f.fit(first(0), shape)
 			l.count(op, Free, "")
 			continue
-		case components.OpGetTupleElement:
+		case opgraph.OpGetTupleElement:
 			o := g.Operands(op)[0]
 			e[op] = f.fit(l.part(first(0), g.OperandShape(o), []int64{int64(g.Ops.Index[op])}), shape)
 			l.count(op, Free, "")
 			continue
-		case components.OpBitcast, components.OpReshape, components.OpDynamicReshape:
+		case opgraph.OpBitcast, opgraph.OpReshape, opgraph.OpDynamicReshape:
 			if r, ok := f.recast(args, shape, kind); ok {
 				e[op] = f.fit(r, shape)
 				l.count(op, Free, "")
 				continue
 			}
-		case components.OpTranspose:
+		case opgraph.OpTranspose:
 			if f.onlyProducts(c, op) && len(args) == 1 {
 				r := args[0]
 				r.minor = f.permutedMinor(op, r)
@@ -216,14 +217,14 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 				l.count(op, Free, "")
 				continue
 			}
-		case components.OpConstant, components.OpPartitionId, components.OpReplicaId, components.OpAfterAll, components.OpGetDimensionSize:
+		case opgraph.OpConstant, opgraph.OpPartitionId, opgraph.OpReplicaId, opgraph.OpAfterAll, opgraph.OpGetDimensionSize:
 			var outs []ref
 			for _, s := range l.leaves(shape, nil) {
 				r := f.newValue(s, -1)
 				v := &f.values[r.v]
 				v.weight = true
-				v.konst = v.elems <= 1 || kind != components.OpConstant
-				if n, ok := g.Int(op, components.AttrConstInt); ok {
+				v.konst = v.elems <= 1 || kind != opgraph.OpConstant
+				if n, ok := g.Int(op, opgraph.AttrConstInt); ok {
 					f.scalars[r.v] = float64(n)
 				} else if x, ok := g.Float(op); ok {
 					f.scalars[r.v] = x
@@ -233,7 +234,7 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 			e[op] = outs
 			l.count(op, Free, "")
 			continue
-		case components.OpFusion:
+		case opgraph.OpFusion:
 			if depth < maxDepth {
 				var ps [][]ref
 				for i := range g.Operands(op) {
@@ -245,13 +246,13 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 					in = group
 				}
 				n := len(f.flats)
-				e[op] = f.fit(f.flatten(g.Called(op, components.RoleCalls), ps, in, depth+1), shape)
+				e[op] = f.fit(f.flatten(g.Called(op, opgraph.RoleCalls), ps, in, depth+1), shape)
 				f.control(c, op, n, at)
 				l.count(op, Lowered, "")
 				continue
 			}
-		case components.OpAsyncStart:
-			if comp := g.Called(op, components.RoleCalls); comp != components.NoComp && depth < maxDepth {
+		case opgraph.OpAsyncStart:
+			if comp := g.Called(op, opgraph.RoleCalls); comp != opgraph.NoComp && depth < maxDepth {
 				var ps [][]ref
 				for i := range g.Operands(op) {
 					ps = append(ps, first(i))
@@ -265,9 +266,9 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 				l.count(op, Lowered, "")
 				continue
 			}
-		case components.OpAsyncDone:
+		case opgraph.OpAsyncDone:
 			o := g.Operands(op)[0].Op
-			for g.Ops.Kind[o] == components.OpAsyncUpdate {
+			for g.Ops.Kind[o] == opgraph.OpAsyncUpdate {
 				o = g.Operands(o)[0].Op
 			}
 			if res, ok := f.l.asyncRefs[asyncKey{f, o}]; ok {
@@ -277,12 +278,12 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 			}
 			l.count(op, Free, "")
 			continue
-		case components.OpAllGatherDone, components.OpAllReduceDone, components.OpCollectivePermuteDone, components.OpSendDone, components.OpRecvDone:
+		case opgraph.OpAllGatherDone, opgraph.OpAllReduceDone, opgraph.OpCollectivePermuteDone, opgraph.OpSendDone, opgraph.OpRecvDone:
 			e[op] = f.fit(f.tail(args, shape), shape)
 			l.count(op, Free, "")
 			continue
-		case components.OpCall:
-			callee := g.Called(op, components.RoleToApply)
+		case opgraph.OpCall:
+			callee := g.Called(op, opgraph.RoleToApply)
 			if depth < maxDepth && l.small(callee) {
 				var ps [][]ref
 				for i := range g.Operands(op) {
@@ -315,7 +316,7 @@ func (f *fn) flatten(c components.CompID, params [][]ref, group int32, depth int
 
 // fit makes refs the arrays of a shape: what is missing (the context of an
 // asynchronous operator) or of another size gets a value of its own.
-func (f *fn) fit(refs []ref, shape components.ShapeID) []ref {
+func (f *fn) fit(refs []ref, shape opgraph.ShapeID) []ref {
 	want := f.l.leaves(shape, nil)
 	t := &f.l.g.Shapes
 	same := len(refs) == len(want)
@@ -342,7 +343,7 @@ const maxDepth = 64
 
 // control gives the control predecessors of a laid-out operator to its first
 // flat operator and makes its last one stand for it.
-func (f *fn) control(c components.CompID, op components.OpID, first int, at map[components.OpID]int32) {
+func (f *fn) control(c opgraph.CompID, op opgraph.OpID, first int, at map[opgraph.OpID]int32) {
 	if len(f.flats) == first {
 		return
 	}
@@ -356,14 +357,14 @@ func (f *fn) control(c components.CompID, op components.OpID, first int, at map[
 
 type asyncKey struct {
 	f  *fn
-	op components.OpID
+	op opgraph.OpID
 }
 
-func (f *fn) async(op components.OpID, res []ref) { f.l.asyncRefs[asyncKey{f, op}] = res }
+func (f *fn) async(op opgraph.OpID, res []ref) { f.l.asyncRefs[asyncKey{f, op}] = res }
 
 // tail returns the leaves of a done half: the last ones of the start half
 // that fit the shape, which stand behind the operands.
-func (f *fn) tail(args []ref, shape components.ShapeID) []ref {
+func (f *fn) tail(args []ref, shape opgraph.ShapeID) []ref {
 	want := f.l.leaves(shape, nil)
 	for lo := 0; lo+len(want) <= len(args); lo++ {
 		// The results come after the operands: prefer the last place that fits.
@@ -386,7 +387,7 @@ func (f *fn) tail(args []ref, shape components.ShapeID) []ref {
 }
 
 // recast gives args another shape without moving anything.
-func (f *fn) recast(args []ref, shape components.ShapeID, kind components.OpKind) ([]ref, bool) {
+func (f *fn) recast(args []ref, shape opgraph.ShapeID, kind opgraph.OpKind) ([]ref, bool) {
 	t := &f.l.g.Shapes
 	if len(args) != 1 || t.IsTuple(shape) || t.Bytes(args[0].shape) != t.Bytes(shape) {
 		return nil, false
@@ -404,7 +405,7 @@ func (f *fn) recast(args []ref, shape components.ShapeID, kind components.OpKind
 			}
 		}
 	}
-	if kind == components.OpBitcast && r.minor < 0 {
+	if kind == opgraph.OpBitcast && r.minor < 0 {
 		if mm := t.MinorToMajor(shape, nil); len(mm) > 0 && int(mm[0]) != len(mm)-1 {
 			r.minor = int8(mm[0])
 		}
@@ -413,7 +414,7 @@ func (f *fn) recast(args []ref, shape components.ShapeID, kind components.OpKind
 	return []ref{r}, true
 }
 
-func (f *fn) permutedMinor(op components.OpID, r ref) int8 {
+func (f *fn) permutedMinor(op opgraph.OpID, r ref) int8 {
 	perm := f.l.g.Dims(op)
 	from := int64(r.minor)
 	if from < 0 {
@@ -428,7 +429,7 @@ func (f *fn) permutedMinor(op components.OpID, r ref) int8 {
 // onlyProducts tells whether every user of a transpose is a matrix product,
 // perhaps behind reshapes and bitcasts: the product reads it through its
 // access patterns.
-func (f *fn) onlyProducts(c components.CompID, op components.OpID) bool {
+func (f *fn) onlyProducts(c opgraph.CompID, op opgraph.OpID) bool {
 	g := f.l.g
 	if g.Comps.Root[c] == op {
 		return false
@@ -440,8 +441,8 @@ func (f *fn) onlyProducts(c components.CompID, op components.OpID) bool {
 	}
 	for _, u := range list {
 		switch g.Ops.Kind[u] {
-		case components.OpDot:
-		case components.OpReshape, components.OpBitcast:
+		case opgraph.OpDot:
+		case opgraph.OpReshape, opgraph.OpBitcast:
 			if !f.onlyProducts(c, u) {
 				return false
 			}
@@ -456,12 +457,12 @@ func (f *fn) onlyProducts(c components.CompID, op components.OpID) bool {
 // operand.
 func (f *fn) aliasOuts(x *flat) {
 	switch x.kind {
-	case components.OpCopyStart, components.OpAllGatherStart, components.OpCollectivePermuteStart:
+	case opgraph.OpCopyStart, opgraph.OpAllGatherStart, opgraph.OpCollectivePermuteStart:
 		// (destination, source, context) and (operands, results, …): the operand
 		// is handed on.
 		t := &f.l.g.Shapes
 		switch {
-		case x.kind == components.OpCopyStart && len(x.outs) >= 2 && len(x.args) >= 1:
+		case x.kind == opgraph.OpCopyStart && len(x.outs) >= 2 && len(x.args) >= 1:
 			x.outs[1] = ref{x.args[0].v, x.outs[1].shape, -1}
 		case len(x.outs) >= 2*len(x.args):
 			for i, a := range x.args {

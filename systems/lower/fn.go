@@ -2,6 +2,7 @@ package lower
 
 import (
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // lower makes the instructions of the function.
@@ -20,13 +21,13 @@ func (f *fn) lower() error {
 			v := &f.values[r.v]
 			v.param = int32(n)
 			v.weight = entry || invariant[leaf]
-			if l.g.Shapes.Elem(s) == components.ElemToken {
+			if l.g.Shapes.Elem(s) == opgraph.ElemToken {
 				v.konst = true
 			}
 			v.hbm = f.hbmRegion(v, components.MemInput, 1, g.OpText(op)+"."+itoa(leaf))
 			leaves = append(leaves, r)
 			if entry {
-				f.paramBytes = components.AddSize(f.paramBytes, v.total)
+				f.paramBytes = opgraph.AddSize(f.paramBytes, v.total)
 			}
 		}
 		params = append(params, leaves)
@@ -52,19 +53,19 @@ func (f *fn) lower() error {
 
 // invariants tells, for the body of a while, which leaves of the state it
 // hands on unchanged.
-func (l *lowerer) invariants(c components.CompID) map[int]bool {
+func (l *lowerer) invariants(c opgraph.CompID) map[int]bool {
 	g := l.g
 	out := map[int]bool{}
 	ps := g.Params(c, nil)
 	root := g.Comps.Root[c]
-	if len(ps) != 1 || g.Ops.Kind[root] != components.OpTuple {
+	if len(ps) != 1 || g.Ops.Kind[root] != opgraph.OpTuple {
 		return out
 	}
 	leaf := 0
 	for i, o := range g.Operands(root) {
 		n := l.numLeaves(g.OperandShape(o))
 		p := o.Op
-		if g.Ops.Kind[p] == components.OpGetTupleElement && int(g.Ops.Index[p]) == i && g.Operands(p)[0].Op == ps[0] {
+		if g.Ops.Kind[p] == opgraph.OpGetTupleElement && int(g.Ops.Index[p]) == i && g.Operands(p)[0].Op == ps[0] {
 			for k := range n {
 				out[leaf+k] = true
 			}
@@ -80,14 +81,14 @@ func (f *fn) weights() {
 	for i := range f.flats {
 		x := &f.flats[i]
 		switch x.kind {
-		case components.OpConvert, components.OpCopy, components.OpSlice, components.OpDynamicSlice, components.OpReshape, components.OpBitcast, components.OpTranspose,
-			components.OpAllGather, components.OpAllGatherStart, components.OpCopyStart, components.OpConcatenate:
+		case opgraph.OpConvert, opgraph.OpCopy, opgraph.OpSlice, opgraph.OpDynamicSlice, opgraph.OpReshape, opgraph.OpBitcast, opgraph.OpTranspose,
+			opgraph.OpAllGather, opgraph.OpAllGatherStart, opgraph.OpCopyStart, opgraph.OpConcatenate:
 		default:
 			continue
 		}
 		all := len(x.args) > 0
 		for n, a := range x.args {
-			if n > 0 && x.kind == components.OpDynamicSlice {
+			if n > 0 && x.kind == opgraph.OpDynamicSlice {
 				break
 			}
 			all = all && f.values[a.v].weight
@@ -138,10 +139,10 @@ func (f *fn) kernels() error {
 			continue
 		}
 		inFusion := x.group != 0
-		if !(mappable(x.kind) || inFusion && x.kind.Is(components.TraitMoves)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
+		if !(mappable(x.kind) || inFusion && x.kind.Is(opgraph.TraitMoves)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
 			flush()
 		}
-		if !(mappable(x.kind) || inFusion && x.kind.Is(components.TraitMoves)) || len(x.outs) == 0 {
+		if !(mappable(x.kind) || inFusion && x.kind.Is(opgraph.TraitMoves)) || len(x.outs) == 0 {
 			f.cur = int32(i)
 			f.start(int32(i))
 			f.single(int32(i))
@@ -174,7 +175,7 @@ func (f *fn) kernels() error {
 		for _, a := range x.args {
 			external[a.v] = true
 		}
-		if x.kind == components.OpReduce && f.overRows(x) {
+		if x.kind == opgraph.OpReduce && f.overRows(x) {
 			for _, o := range x.outs {
 				colReduced[o.v] = true
 			}
@@ -205,7 +206,7 @@ func (f *fn) spaceOf(x *flat) int64 {
 	for _, o := range x.outs {
 		n = max(n, f.values[o.v].elems)
 	}
-	if x.kind == components.OpReduce {
+	if x.kind == opgraph.OpReduce {
 		for _, a := range x.args {
 			n = max(n, f.values[a.v].elems)
 		}
@@ -245,7 +246,7 @@ func (f *fn) finishOutputs(entry bool) {
 	for _, r := range f.result {
 		v := &f.values[r.v]
 		if entry {
-			f.outBytes = components.AddSize(f.outBytes, v.total)
+			f.outBytes = opgraph.AddSize(f.outBytes, v.total)
 		}
 		if v.chip != nil && f.hbmOf(r.v) == nil {
 			f.saveValue(r.v, 0)

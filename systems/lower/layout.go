@@ -3,7 +3,7 @@ package lower
 import (
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // A product can be made with either side of it on the partitions: the operand
@@ -17,7 +17,7 @@ func (f *fn) layouts() {
 	seen := make([]bool, len(f.values))
 	for v := range f.values {
 		d := f.values[v].def
-		if seen[v] || d < 0 || f.flats[d].gone || f.flats[d].kind != components.OpDot || f.flats[d].attn != nil {
+		if seen[v] || d < 0 || f.flats[d].gone || f.flats[d].kind != opgraph.OpDot || f.flats[d].attn != nil {
 			continue
 		}
 		list := []int32{int32(v)}
@@ -32,7 +32,7 @@ func (f *fn) layouts() {
 		for n := 0; n < len(list); n++ {
 			x := &f.values[list[n]]
 			ok = ok && !x.out && x.def >= 0 && f.madeEitherWay(x.def)
-			if x.def >= 0 && f.flats[x.def].kind != components.OpDot {
+			if x.def >= 0 && f.flats[x.def].kind != opgraph.OpDot {
 				for _, a := range f.flats[x.def].args {
 					if f.values[a.v].elems == x.elems && !f.fixedScalar(a.v) && !f.repeats(a.v) {
 						add(a.v)
@@ -44,7 +44,7 @@ func (f *fn) layouts() {
 				switch {
 				case y.kind.IsElementwise() && (y.recipe == nil || y.recipe.row == 0) && len(y.outs) == 1 && f.values[y.outs[0].v].elems == x.elems:
 					add(y.outs[0].v)
-				case y.kind == components.OpDot:
+				case y.kind == opgraph.OpDot:
 					ok = ok && f.contractsLast(y, list[n])
 				default:
 					ok = false
@@ -62,13 +62,13 @@ func (f *fn) layouts() {
 // repeats tells whether a value is an access pattern of a smaller one.
 func (f *fn) repeats(v int32) bool {
 	d := f.defOf(v)
-	return d != nil && d.kind == components.OpBroadcast
+	return d != nil && d.kind == opgraph.OpBroadcast
 }
 
 func (f *fn) madeEitherWay(d int32) bool {
 	x := &f.flats[d]
 	switch {
-	case x.kind == components.OpDot:
+	case x.kind == opgraph.OpDot:
 		return x.attn == nil && f.l.g.DotSize(x.op).Batch == 1
 	case x.kind.IsElementwise():
 		return x.recipe == nil || x.recipe.row == 0

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/systems/lower"
 )
 
@@ -14,11 +14,11 @@ import (
 func TestLimits(t *testing.T) {
 	mach := loadMachine(t, "trn2")
 	huge := int64(1) << 40
-	for name, g := range map[string]*components.Graph{
-		"contracted": matmul(1, huge, 1, components.ElemBF16),
-		"rows":       matmul(huge, 128, 128, components.ElemBF16),
-		"columns":    matmul(128, 128, huge, components.ElemBF16),
-		"square":     attention(1<<30, 128, components.ElemF32),
+	for name, g := range map[string]*opgraph.Graph{
+		"contracted": matmul(1, huge, 1, opgraph.ElemBF16),
+		"rows":       matmul(huge, 128, 128, opgraph.ElemBF16),
+		"columns":    matmul(128, 128, huge, opgraph.ElemBF16),
+		"square":     attention(1<<30, 128, opgraph.ElemF32),
 	} {
 		for _, compress := range []bool{true, false} {
 			opt := lower.DefaultOptions()
@@ -45,7 +45,7 @@ func TestLimits(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := lower.Lower(ctx, matmul(4096, 4096, 4096, components.ElemBF16), mach, lower.DefaultOptions()); !errors.Is(err, context.Canceled) {
+	if _, err := lower.Lower(ctx, matmul(4096, 4096, 4096, opgraph.ElemBF16), mach, lower.DefaultOptions()); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled lowering ends with %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/components/opgraph"
 	"perfsim/ecs"
 )
 
@@ -24,7 +25,7 @@ type Result struct {
 
 type lowerer struct {
 	ctx  context.Context
-	g    *components.Graph
+	g    *opgraph.Graph
 	mach *machine.Machine
 	arr  array
 	opt  Options
@@ -32,19 +33,19 @@ type lowerer struct {
 	rep  Report
 
 	treat     []Treatment // by operator, plus one; 0 for not met
-	how       map[components.OpID]string
+	how       map[opgraph.OpID]string
 	isFn      []bool
 	made      []bool // functions that are lowered
 	runs      []int64
-	users     map[components.CompID][][]components.OpID
+	users     map[opgraph.CompID][][]opgraph.OpID
 	far       []Far
 	asyncRefs map[asyncKey][]ref
 	sizes     []int // flat size of a computation, 0 for not known
 	queues    map[string]uint16
 	turnQueue int
 	streams   []uint16
-	streamOf  map[string]uint16               // by the devices that take part
-	scopes    map[components.StrID]ecs.Symbol // by op_name
+	streamOf  map[string]uint16            // by the devices that take part
+	scopes    map[opgraph.StrID]ecs.Symbol // by op_name
 	done      int64
 	before    int64 // operators of the functions that are lowered
 	total     int64
@@ -53,19 +54,19 @@ type lowerer struct {
 // Lower makes a module of engine instructions of the graph, which must have
 // passed Check. The result depends on the graph, the machine and the options
 // only.
-func Lower(ctx context.Context, g *components.Graph, mach *machine.Machine, opt Options) (*Result, error) {
+func Lower(ctx context.Context, g *opgraph.Graph, mach *machine.Machine, opt Options) (*Result, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	if g.Entry == components.NoComp {
+	if g.Entry == opgraph.NoComp {
 		return nil, errors.New("the graph has no entry computation")
 	}
 	g, notes, err := prepare(g, &opt)
 	if err != nil {
 		return nil, err
 	}
-	l := &lowerer{ctx: ctx, scopes: map[components.StrID]ecs.Symbol{}, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[components.OpID]string{},
-		users: map[components.CompID][][]components.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}, streamOf: map[string]uint16{}}
+	l := &lowerer{ctx: ctx, scopes: map[opgraph.StrID]ecs.Symbol{}, g: g, mach: mach, arr: arrayOf(mach), opt: opt, how: map[opgraph.OpID]string{},
+		users: map[opgraph.CompID][][]opgraph.OpID{}, asyncRefs: map[asyncKey][]ref{}, queues: map[string]uint16{}, streamOf: map[string]uint16{}}
 	if err := checkSizes(g); err != nil {
 		return nil, err
 	}
@@ -124,22 +125,22 @@ func (l *lowerer) functions() error {
 }
 
 // ops returns the number of operators of a computation.
-func (l *lowerer) ops(c components.CompID) int64 {
+func (l *lowerer) ops(c opgraph.CompID) int64 {
 	return int64(l.g.Comps.End[c] - l.g.Comps.First[c])
 }
 
 // needed returns the number of operators of the functions, but for c, that are
 // known to be needed and are not lowered.
-func (l *lowerer) needed(c components.CompID) (n int64) {
+func (l *lowerer) needed(c opgraph.CompID) (n int64) {
 	for d, is := range l.isFn {
-		if is && !l.made[d] && components.CompID(d) != c {
-			n += l.ops(components.CompID(d))
+		if is && !l.made[d] && opgraph.CompID(d) != c {
+			n += l.ops(opgraph.CompID(d))
 		}
 	}
 	return n
 }
 
-func (l *lowerer) function(c components.CompID) error {
+func (l *lowerer) function(c opgraph.CompID) error {
 	g, m := l.g, l.e.m
 	f := &fn{l: l, comp: c, loaded: map[int32]int64{}, scalars: map[int32]float64{}}
 	id := m.Functions.Add(l.e.sym(g.CompText(c)), m.Blocks.Len())
@@ -164,58 +165,58 @@ func (l *lowerer) function(c components.CompID) error {
 		n  int64
 	}{{&r.FLOPs, f.flops}, {&r.VectorFLOPs, f.vector}, {&r.HelperFLOPs, f.helper}, {&r.CollectiveBytes, f.ccBytes}, {&r.Collectives, f.ccs}, {&r.LoadBytes, f.loads},
 		{&r.StoreBytes, f.stores}, {&r.CopyBytes, f.copies}, {&r.SpillBytes, f.spills}, {&r.Executed, l.e.executed}} {
-		*x.to = components.AddSize(*x.to, components.MulSize(x.n, runs))
+		*x.to = opgraph.AddSize(*x.to, opgraph.MulSize(x.n, runs))
 	}
 	r.ParameterBytes += f.paramBytes
 	r.OutputBytes += f.outBytes
-	r.DRAMBytes = components.AddSize(r.DRAMBytes, f.dramPeak)
+	r.DRAMBytes = opgraph.AddSize(r.DRAMBytes, f.dramPeak)
 	r.SBUFPeak = max(r.SBUFPeak, f.sb.peak)
 	r.TileLoops = l.e.loops
 	return nil
 }
 
 // totals is what the graph asks for, with the trip counts in force.
-func (l *lowerer) totals() components.Totals {
+func (l *lowerer) totals() opgraph.Totals {
 	g := l.g
-	for op := range components.OpID(g.NumOps()) {
-		if g.Ops.Kind[op] != components.OpWhile {
+	for op := range opgraph.OpID(g.NumOps()) {
+		if g.Ops.Kind[op] != opgraph.OpWhile {
 			continue
 		}
 		if n, ok := l.givenTrip(op); ok {
-			g.SetInt(op, components.AttrTripKnown, n)
+			g.SetInt(op, opgraph.AttrTripKnown, n)
 		}
 	}
 	return g.Totals(l.opt.DefaultTrip)
 }
 
-func (l *lowerer) givenTrip(op components.OpID) (int64, bool) {
+func (l *lowerer) givenTrip(op opgraph.OpID) (int64, bool) {
 	if n, ok := l.opt.Trips[l.g.OpText(op)]; ok {
 		return n, true
 	}
-	n, ok := l.opt.Trips[l.g.CompText(l.g.Called(op, components.RoleBody))]
+	n, ok := l.opt.Trips[l.g.CompText(l.g.Called(op, opgraph.RoleBody))]
 	return n, ok
 }
 
 // trip returns the trip count of a while and where it comes from.
-func (l *lowerer) trip(op components.OpID) (int64, string) {
+func (l *lowerer) trip(op opgraph.OpID) (int64, string) {
 	if n, ok := l.givenTrip(op); ok {
 		return n, "given"
 	}
-	if n, from := l.g.TripCount(op); from != components.TripUnknown {
+	if n, from := l.g.TripCount(op); from != opgraph.TripUnknown {
 		return n, from.String()
 	}
 	return l.opt.DefaultTrip, "default"
 }
 
 // small tells whether a computation is laid out where it is called.
-func (l *lowerer) small(c components.CompID) bool {
+func (l *lowerer) small(c opgraph.CompID) bool {
 	if l.sizes[c] == 0 {
 		n := 1
 		g := l.g
 		for op := g.Comps.First[c]; op < g.Comps.End[c] && n <= l.opt.Inline; op++ {
 			n++
 			for _, call := range g.Calls(op) {
-				if call.Role == components.RoleCalls || g.Ops.Kind[op] == components.OpCall {
+				if call.Role == opgraph.RoleCalls || g.Ops.Kind[op] == opgraph.OpCall {
 					l.small(call.Comp)
 					n += l.sizes[call.Comp]
 				}
@@ -228,12 +229,12 @@ func (l *lowerer) small(c components.CompID) bool {
 
 // usersOf returns, for each operator of a computation, the operators of it
 // that read it.
-func (l *lowerer) usersOf(c components.CompID) [][]components.OpID {
+func (l *lowerer) usersOf(c opgraph.CompID) [][]opgraph.OpID {
 	u, ok := l.users[c]
 	if !ok {
 		g := l.g
 		first := g.Comps.First[c]
-		u = make([][]components.OpID, g.Comps.End[c]-first)
+		u = make([][]opgraph.OpID, g.Comps.End[c]-first)
 		for op := first; op < g.Comps.End[c]; op++ {
 			for _, o := range g.Operands(op) {
 				u[o.Op-first] = append(u[o.Op-first], op)
@@ -245,7 +246,7 @@ func (l *lowerer) usersOf(c components.CompID) [][]components.OpID {
 }
 
 // count notes what became of an operator; a stronger word stays.
-func (l *lowerer) count(op components.OpID, t Treatment, how string) {
+func (l *lowerer) count(op opgraph.OpID, t Treatment, how string) {
 	if t == Estimated {
 		l.how[op] = how
 	}

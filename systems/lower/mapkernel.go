@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // mapOp is one operator of a pass over tiles.
@@ -72,7 +73,7 @@ func (f *fn) mapKernel(list []int32) {
 			o.out = append(o.out, r.v)
 			inside[r.v] = n
 		}
-		if x.kind == components.OpReduce {
+		if x.kind == opgraph.OpReduce {
 			for _, a := range x.args {
 				o.elems = max(o.elems, f.values[a.v].elems)
 			}
@@ -165,7 +166,7 @@ func (p *pass) findInputs() {
 		}
 		o := &p.ops[i]
 		s := source{op: i + 1}
-		if o.x.kind.Is(components.TraitView) && len(o.x.args) > 0 {
+		if o.x.kind.Is(opgraph.TraitView) && len(o.x.args) > 0 {
 			s = p.src[o.x.args[0].v]
 		}
 		for _, v := range o.out {
@@ -233,9 +234,9 @@ func (p *pass) classify() {
 		switch {
 		case o.x.recipe != nil:
 			o.steps = o.x.recipe.steps
-		case k == components.OpReduce:
+		case k == opgraph.OpReduce:
 			p.reduction(o)
-		case k.Is(components.TraitView):
+		case k.Is(opgraph.TraitView):
 			if len(args) == 0 || p.src[args[0].v].konst {
 				o.steps = nil
 			}
@@ -257,7 +258,7 @@ func (p *pass) perRow(o *mapOp) {
 	}
 	for n, a := range o.x.args {
 		def := f.values[a.v].def
-		if def < 0 || f.flats[def].kind != components.OpBroadcast || p.src[a.v].konst {
+		if def < 0 || f.flats[def].kind != opgraph.OpBroadcast || p.src[a.v].konst {
 			continue
 		}
 		b := &f.flats[def]
@@ -362,7 +363,7 @@ func (p *pass) sizes(inside map[int32]int) {
 		if p.escapes(i) {
 			outs++
 		}
-		if o := &p.ops[i]; o.x.kind == components.OpReduce && (o.rows || o.full) {
+		if o := &p.ops[i]; o.x.kind == opgraph.OpReduce && (o.rows || o.full) {
 			per += 4
 		}
 	}
@@ -406,7 +407,7 @@ func (p *pass) sizes(inside map[int32]int) {
 	}
 	for i := range p.ops {
 		o := &p.ops[i]
-		if o.acc == nil && o.x.kind == components.OpReduce && (o.rows || o.full) {
+		if o.acc == nil && o.x.kind == opgraph.OpReduce && (o.rows || o.full) {
 			o.acc = f.must(1, max(p.f0*4, 4))
 			p.scrap = append(p.scrap, o.acc)
 		}
@@ -484,7 +485,7 @@ func (p *pass) assignSlots(inside map[int32]int) int {
 	expire := make([][]int, len(p.ops)+1)
 	for i := range p.ops {
 		o := &p.ops[i]
-		if len(o.steps) == 0 || o.x.kind == components.OpReduce && (o.rows || o.full) {
+		if len(o.steps) == 0 || o.x.kind == opgraph.OpReduce && (o.rows || o.full) {
 			continue
 		}
 		if o.once {

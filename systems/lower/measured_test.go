@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/systems"
 	"perfsim/systems/lower"
 )
@@ -47,7 +48,7 @@ func TestMeasuredKernels(t *testing.T) {
 		t.Fatal("the machine has no launch_ns")
 	}
 	var all, attn []float64
-	try := func(name string, g *components.Graph, measured string) float64 {
+	try := func(name string, g *opgraph.Graph, measured string) float64 {
 		us, err := strconv.ParseFloat(measured, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,7 @@ func TestMeasuredKernels(t *testing.T) {
 		all = append(all, math.Abs(off))
 		return math.Abs(off)
 	}
-	elem := map[string]components.ElemType{"fp32": components.ElemF32, "bf16": components.ElemBF16}
+	elem := map[string]opgraph.ElemType{"fp32": opgraph.ElemF32, "bf16": opgraph.ElemBF16}
 	number := func(s string) int64 {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
@@ -84,7 +85,7 @@ func TestMeasuredKernels(t *testing.T) {
 			attn = append(attn, try("attention "+r["seqlen"]+" "+r["dtype"], attention(number(r["seqlen"]), number(r["d_head"]), elem[r["dtype"]]), r["p50_us"]))
 		}
 	}
-	try("matmul 4096×4096×4096 bf16", matmul(4096, 4096, 4096, components.ElemBF16), "1801")
+	try("matmul 4096×4096×4096 bf16", matmul(4096, 4096, 4096, opgraph.ElemBF16), "1801")
 	slices.Sort(all)
 	// Bounds of what was seen; the targets are 6 % in the median and 15 % for
 	// attention.

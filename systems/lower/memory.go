@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/ecs"
 )
 
@@ -81,9 +82,9 @@ func (f *fn) hbmRegion(v *value, mem components.Memory, n int64, name string) *r
 	n = min(max(n, total/hbmTile, 1), hbmTiles)
 	r := &region{mem: mem, lo: f.dramNext, bytes: total, tileBytes: ceilDiv(total, n), refs: 1}
 	r.tiles = make([]tileState, ceilDiv(total, r.tileBytes))
-	f.dramNext = components.AddSize(f.dramNext, total)
+	f.dramNext = opgraph.AddSize(f.dramNext, total)
 	if mem != components.MemInput || f.comp == f.l.g.Entry { // a function's parameters are its caller's values
-		f.dramLive = components.AddSize(f.dramLive, total)
+		f.dramLive = opgraph.AddSize(f.dramLive, total)
 		f.dramPeak = max(f.dramPeak, f.dramLive)
 	}
 	f.location(r, name, 1)
@@ -160,7 +161,7 @@ func (f *fn) leave(v int32) {
 	if f.hbmOf(v) == nil && (x.out || f.nextUse(v) < int32(len(f.flats)) || slices.Contains(x.users, f.cur)) {
 		before := f.stores
 		f.saveValue(v, components.FlagSpill)
-		f.spills = components.AddSize(f.spills, f.stores-before)
+		f.spills = opgraph.AddSize(f.spills, f.stores-before)
 	}
 	f.sb.release(x.chip)
 	x.chip = nil
@@ -213,9 +214,9 @@ func (f *fn) load(v int32, from part, to *region, t int, bytes, parts, elems int
 	}
 	e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagSrcDRAM, elems: elems, parts: parts,
 		dtype: x.dtype, bytes: bytes, rowLen: elems * int64(x.dtype.Size()), queue: q})
-	f.loads = components.AddSize(f.loads, components.MulSize(bytes, e.mult))
+	f.loads = opgraph.AddSize(f.loads, opgraph.MulSize(bytes, e.mult))
 	if x.param >= 0 {
-		f.loaded[v] = components.AddSize(f.loaded[v], components.MulSize(bytes, e.mult))
+		f.loaded[v] = opgraph.AddSize(f.loaded[v], opgraph.MulSize(bytes, e.mult))
 	}
 }
 
@@ -235,7 +236,7 @@ func (f *fn) store(v int32, from *region, t0, t1 int64, to part, bytes, parts, e
 	}
 	e.add(ins{op: components.OpcodeDMACopy, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagDstDRAM | flags, elems: elems, parts: parts,
 		dtype: x.dtype, bytes: bytes, rowLen: elems * int64(x.dtype.Size()), queue: q})
-	f.stores = components.AddSize(f.stores, components.MulSize(bytes, e.mult))
+	f.stores = opgraph.AddSize(f.stores, opgraph.MulSize(bytes, e.mult))
 }
 
 // keep tries to give a value room on chip: it must fit in its share of SBUF
@@ -273,7 +274,7 @@ func (f *fn) inUse() (bytes int64) {
 // that reads a value.
 func (f *fn) readNext(v int32) bool {
 	next := f.cur + 1
-	for int(next) < len(f.flats) && (f.flats[next].gone || f.flats[next].kind.Is(components.TraitView)) {
+	for int(next) < len(f.flats) && (f.flats[next].gone || f.flats[next].kind.Is(opgraph.TraitView)) {
 		next++
 	}
 	u := f.values[v].users
@@ -284,7 +285,7 @@ func (f *fn) readNext(v int32) bool {
 func (f *fn) fixed(v int32) bool {
 	for _, u := range f.values[v].users {
 		switch f.flats[u].kind {
-		case components.OpDynamicUpdateSlice, components.OpScatter, components.OpWhile:
+		case opgraph.OpDynamicUpdateSlice, opgraph.OpScatter, opgraph.OpWhile:
 			return false
 		}
 	}
@@ -328,7 +329,7 @@ func (f *fn) needsHBM(v int32) bool {
 // they are there.
 func (f *fn) readsChip(u int32) bool {
 	k := f.flats[u].kind
-	return mappable(k) || k == components.OpDot || k == components.OpRaggedDot || k == components.OpScaledDot || k == components.OpConvolution && !f.isDepthwise(u)
+	return mappable(k) || k == opgraph.OpDot || k == opgraph.OpRaggedDot || k == opgraph.OpScaledDot || k == opgraph.OpConvolution && !f.isDepthwise(u)
 }
 
 // forget takes values off the chip that nobody reads any more.
@@ -387,15 +388,15 @@ func shared(r *region) *region {
 
 // name sets the operator, source line and scope of the next instructions. A
 // fusion without a scope or line of its own has those of its root.
-func (f *fn) name(op components.OpID) {
+func (f *fn) name(op opgraph.OpID) {
 	e, g := &f.l.e, f.l.g
 	e.hlo = e.sym(g.OpText(op))
 	e.src, e.scope = 0, 0
 	inner := op
-	if c := g.Called(op, components.RoleCalls); c != components.NoComp && g.Comps.Root[c] != components.NoOp {
+	if c := g.Called(op, opgraph.RoleCalls); c != opgraph.NoComp && g.Comps.Root[c] != opgraph.NoOp {
 		inner = g.Comps.Root[c]
 	}
-	for _, x := range [...]components.OpID{op, inner} {
+	for _, x := range [...]opgraph.OpID{op, inner} {
 		if file, line := g.Source(x); e.src == 0 && file != "" {
 			e.src = f.l.source(file, line)
 		}
@@ -407,7 +408,7 @@ func (f *fn) name(op components.OpID) {
 
 // scope returns the path of an op_name without the attributes that JAX writes
 // in brackets behind a part.
-func (l *lowerer) scope(path components.StrID) ecs.Symbol {
+func (l *lowerer) scope(path opgraph.StrID) ecs.Symbol {
 	s, ok := l.scopes[path]
 	if !ok {
 		s = l.e.sym(components.CleanScope(l.g.Text(path)))

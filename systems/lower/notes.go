@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // nameOf returns what an operator is called in accounts: its opcode, the word
 // of an opcode that is not known, the target of a custom-call.
-func (l *lowerer) nameOf(op components.OpID) string {
+func (l *lowerer) nameOf(op opgraph.OpID) string {
 	g := l.g
 	switch k := g.Ops.Kind[op]; k {
-	case components.OpUnknown:
-		if word := g.AttrStr(op, components.AttrOpcode); word != "" {
+	case opgraph.OpUnknown:
+		if word := g.AttrStr(op, opgraph.AttrOpcode); word != "" {
 			return word
 		}
 		return k.String()
-	case components.OpCustomCall:
-		if target := g.AttrStr(op, components.AttrCustomCallTarget); target != "" {
+	case opgraph.OpCustomCall:
+		if target := g.AttrStr(op, opgraph.AttrCustomCallTarget); target != "" {
 			return target
 		}
 		return k.String()

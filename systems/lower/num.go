@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // mulDiv returns a×b/c for numbers that are not negative, with the product in
@@ -15,10 +16,10 @@ func mulDiv(a, b, c int64) int64 {
 	}
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {
-		return components.MaxSize
+		return opgraph.MaxSize
 	}
 	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(min(q, uint64(components.MaxSize)))
+	return int64(min(q, uint64(opgraph.MaxSize)))
 }
 
 func ceilDiv(a, b int64) int64 { return a/b + b2i(a%b > 0) }
@@ -42,41 +43,41 @@ func log2(n int64) int64 {
 
 // dtypeOf returns the engine type that stands for an element type, and
 // whether two elements of it stand for one (64-bit and complex types).
-func dtypeOf(e components.ElemType) (d components.DType, double bool) {
+func dtypeOf(e opgraph.ElemType) (d components.DType, double bool) {
 	switch e {
-	case components.ElemPred, components.ElemU8, components.ElemU1, components.ElemU2, components.ElemU4:
+	case opgraph.ElemPred, opgraph.ElemU8, opgraph.ElemU1, opgraph.ElemU2, opgraph.ElemU4:
 		return components.Uint8, false
-	case components.ElemS1, components.ElemS2, components.ElemS4, components.ElemS8:
+	case opgraph.ElemS1, opgraph.ElemS2, opgraph.ElemS4, opgraph.ElemS8:
 		return components.Int8, false
-	case components.ElemS16:
+	case opgraph.ElemS16:
 		return components.Int16, false
-	case components.ElemU16:
+	case opgraph.ElemU16:
 		return components.Uint16, false
-	case components.ElemS32:
+	case opgraph.ElemS32:
 		return components.Int32, false
-	case components.ElemU32:
+	case opgraph.ElemU32:
 		return components.Uint32, false
-	case components.ElemS64:
+	case opgraph.ElemS64:
 		return components.Int32, true
-	case components.ElemU64:
+	case opgraph.ElemU64:
 		return components.Uint32, true
-	case components.ElemF4E2M1FN, components.ElemF6E2M3FN, components.ElemF6E3M2FN, components.ElemF8E4M3, components.ElemF8E4M3FNUZ, components.ElemF8E4M3B11FNUZ:
+	case opgraph.ElemF4E2M1FN, opgraph.ElemF6E2M3FN, opgraph.ElemF6E3M2FN, opgraph.ElemF8E4M3, opgraph.ElemF8E4M3FNUZ, opgraph.ElemF8E4M3B11FNUZ:
 		return components.Float8E4, false
-	case components.ElemF8E4M3FN:
+	case opgraph.ElemF8E4M3FN:
 		return components.Float8E4M3FN, false
-	case components.ElemF8E3M4:
+	case opgraph.ElemF8E3M4:
 		return components.Float8E3, false
-	case components.ElemF8E5M2, components.ElemF8E5M2FNUZ:
+	case opgraph.ElemF8E5M2, opgraph.ElemF8E5M2FNUZ:
 		return components.Float8E5, false
-	case components.ElemF8E8M0FNU:
+	case opgraph.ElemF8E8M0FNU:
 		return components.Float8E8M0, false
-	case components.ElemBF16:
+	case opgraph.ElemBF16:
 		return components.BFloat16, false
-	case components.ElemF16:
+	case opgraph.ElemF16:
 		return components.Float16, false
-	case components.ElemF64, components.ElemC64:
+	case opgraph.ElemF64, opgraph.ElemC64:
 		return components.Float32, true
-	case components.ElemC128:
+	case opgraph.ElemC128:
 		return components.Float32, true
 	}
 	return components.Float32, false

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Options say how a graph is lowered. The zero value is not usable; start
@@ -134,7 +134,7 @@ type Trip struct {
 // Report tells what lowering did. Counts are dynamic: what one run of the
 // module executes, loops and functions multiplied.
 type Report struct {
-	Graph components.Totals `json:"graph"` // what the graph asks for
+	Graph opgraph.Totals `json:"graph"` // what the graph asks for
 
 	FLOPs           int64 `json:"flops"`        // of the matmuls and multiply-adds that stand for dots and convolutions
 	VectorFLOPs     int64 `json:"vector_flops"` // part of them: products of vectors, element by element on DVE

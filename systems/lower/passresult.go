@@ -1,6 +1,9 @@
 package lower
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/components/opgraph"
+)
 
 // results decides where each result that leaves the pass goes.
 func (p *pass) results() {
@@ -176,7 +179,7 @@ func (p *pass) overPartitions(i int) {
 			f.reads(acc, 0, 1, 0, min(mm, p.f0), p.parts, components.Float32)
 			f.bankOut(j == 0, bank, j%perBank*4, 1, mm)
 			f.matmul(p.parts, mm, 1, components.Float32, true, true, components.FlagHelper, bank)
-			f.helper = components.AddSize(f.helper, components.MulSize(2*p.parts*mm, e.mult))
+			f.helper = opgraph.AddSize(f.helper, opgraph.MulSize(2*p.parts*mm, e.mult))
 		})
 		k := int(t) % len(to.tiles)
 		f.evictBank(bank, to, k, blocks, min(m, n), x.dtype, "copy")

@@ -1,6 +1,9 @@
 package lower
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/components/opgraph"
+)
 
 // run emits the loop.
 func (p *pass) run() {
@@ -264,7 +267,7 @@ func (p *pass) step(o *mapOp, s step, h how, t int64, once bool, from, elems int
 
 // outElems is how many elements per partition an operator writes in a tile.
 func (p *pass) outElems(o *mapOp, elems, t int64) int64 {
-	if o.x.kind == components.OpReduce && !o.rows && !o.full {
+	if o.x.kind == opgraph.OpReduce && !o.rows && !o.full {
 		return max(mulDiv(elems, p.f.values[o.out[0]].elems, max(o.elems, 1)), 1)
 	}
 	if o.full {

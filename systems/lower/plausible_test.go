@@ -6,6 +6,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/components/opgraph"
 	"perfsim/systems/calibrated"
 	"perfsim/systems/cost"
 	"perfsim/systems/lower"
@@ -40,7 +41,7 @@ func predict(t testing.TB, m *components.Module, mach *machine.Machine, model co
 }
 
 // lowered lowers a graph and holds the result to what the graph asks for.
-func lowered(t testing.TB, g *components.Graph, mach *machine.Machine, opt lower.Options) *lower.Result {
+func lowered(t testing.TB, g *opgraph.Graph, mach *machine.Machine, opt lower.Options) *lower.Result {
 	t.Helper()
 	if err := g.Check(); err != nil {
 		t.Fatal(err)
@@ -56,70 +57,70 @@ func lowered(t testing.TB, g *components.Graph, mach *machine.Machine, opt lower
 }
 
 // matmul is the graph of one product of two parameters.
-func matmul(m, k, n int64, e components.ElemType) *components.Graph {
-	g := components.NewGraph("matmul")
+func matmul(m, k, n int64, e opgraph.ElemType) *opgraph.Graph {
+	g := opgraph.NewGraph("matmul")
 	g.Entry = g.BeginComputation("main")
 	a := g.AddParameter("a", g.Array(e, m, k), 0)
 	b := g.AddParameter("b", g.Array(e, k, n), 1)
-	d := g.AddOp(components.OpDot, "dot", g.Array(e, m, n), a, b)
-	g.SetDot(d, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+	d := g.AddOp(opgraph.OpDot, "dot", g.Array(e, m, n), a, b)
+	g.SetDot(d, opgraph.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
 	g.EndComputation(d)
 	return g
 }
 
 // layer is a product followed by GELU in its tanh form.
-func layer(m, k, n int64, e components.ElemType) *components.Graph {
-	g := components.NewGraph("layer")
+func layer(m, k, n int64, e opgraph.ElemType) *opgraph.Graph {
+	g := opgraph.NewGraph("layer")
 	s := g.Array(e, m, n)
 	g.Entry = g.BeginComputation("main")
 	a := g.AddParameter("a", g.Array(e, m, k), 0)
 	b := g.AddParameter("b", g.Array(e, k, n), 1)
-	d := g.AddOp(components.OpDot, "dot", s, a, b)
-	g.SetDot(d, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
-	c := g.AddOp(components.OpConstant, "c", g.Array(e))
+	d := g.AddOp(opgraph.OpDot, "dot", s, a, b)
+	g.SetDot(d, opgraph.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+	c := g.AddOp(opgraph.OpConstant, "c", g.Array(e))
 	g.SetFloat(c, 0.044715)
-	cs := g.AddOp(components.OpBroadcast, "cs", s, c)
-	x2 := g.AddOp(components.OpMultiply, "x2", s, d, d)
-	x3 := g.AddOp(components.OpMultiply, "x3", s, x2, d)
-	u := g.AddOp(components.OpMultiply, "u", s, x3, cs)
-	v := g.AddOp(components.OpAdd, "v", s, u, d)
-	th := g.AddOp(components.OpTanh, "th", s, v)
-	w := g.AddOp(components.OpAdd, "w", s, th, cs)
-	y := g.AddOp(components.OpMultiply, "y", s, w, d)
+	cs := g.AddOp(opgraph.OpBroadcast, "cs", s, c)
+	x2 := g.AddOp(opgraph.OpMultiply, "x2", s, d, d)
+	x3 := g.AddOp(opgraph.OpMultiply, "x3", s, x2, d)
+	u := g.AddOp(opgraph.OpMultiply, "u", s, x3, cs)
+	v := g.AddOp(opgraph.OpAdd, "v", s, u, d)
+	th := g.AddOp(opgraph.OpTanh, "th", s, v)
+	w := g.AddOp(opgraph.OpAdd, "w", s, th, cs)
+	y := g.AddOp(opgraph.OpMultiply, "y", s, w, d)
 	g.EndComputation(y)
 	return g
 }
 
 // attention is softmax(q·kᵀ)·v of one head.
-func attention(s, d int64, e components.ElemType) *components.Graph {
-	g := components.NewGraph("attention")
+func attention(s, d int64, e opgraph.ElemType) *opgraph.Graph {
+	g := opgraph.NewGraph("attention")
 	row, sq, one := g.Array(e, s, d), g.Array(e, s, s), g.Array(e, s)
 	scalar := g.Array(e)
-	fold := func(name string, k components.OpKind) components.CompID {
+	fold := func(name string, k opgraph.OpKind) opgraph.CompID {
 		c := g.BeginComputation(name)
 		x, y := g.AddParameter(name+".x", scalar, 0), g.AddParameter(name+".y", scalar, 1)
 		g.EndComputation(g.AddOp(k, name+".r", scalar, x, y))
 		return c
 	}
-	mx, ad := fold("max", components.OpMaximum), fold("add", components.OpAdd)
+	mx, ad := fold("max", opgraph.OpMaximum), fold("add", opgraph.OpAdd)
 	g.Entry = g.BeginComputation("main")
 	q, k, v := g.AddParameter("q", row, 0), g.AddParameter("k", row, 1), g.AddParameter("v", row, 2)
-	sc := g.AddOp(components.OpDot, "scores", sq, q, k)
-	g.SetDot(sc, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{1}})
-	z := g.AddOp(components.OpConstant, "z", scalar)
-	reduce := func(name string, x components.OpID, c components.CompID) components.OpID {
-		r := g.AddOp(components.OpReduce, name, one, x, z)
-		g.SetInts(r, components.AttrDimensions, 1)
-		g.AddCall(r, components.RoleToApply, c)
-		b := g.AddOp(components.OpBroadcast, name+".b", sq, r)
-		g.SetInts(b, components.AttrDimensions, 0)
+	sc := g.AddOp(opgraph.OpDot, "scores", sq, q, k)
+	g.SetDot(sc, opgraph.DotDims{LHSContract: []int64{1}, RHSContract: []int64{1}})
+	z := g.AddOp(opgraph.OpConstant, "z", scalar)
+	reduce := func(name string, x opgraph.OpID, c opgraph.CompID) opgraph.OpID {
+		r := g.AddOp(opgraph.OpReduce, name, one, x, z)
+		g.SetInts(r, opgraph.AttrDimensions, 1)
+		g.AddCall(r, opgraph.RoleToApply, c)
+		b := g.AddOp(opgraph.OpBroadcast, name+".b", sq, r)
+		g.SetInts(b, opgraph.AttrDimensions, 0)
 		return b
 	}
-	sub := g.AddOp(components.OpSubtract, "sub", sq, sc, reduce("rowmax", sc, mx))
-	ex := g.AddOp(components.OpExp, "exp", sq, sub)
-	p := g.AddOp(components.OpDivide, "p", sq, ex, reduce("rowsum", ex, ad))
-	o := g.AddOp(components.OpDot, "out", row, p, v)
-	g.SetDot(o, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+	sub := g.AddOp(opgraph.OpSubtract, "sub", sq, sc, reduce("rowmax", sc, mx))
+	ex := g.AddOp(opgraph.OpExp, "exp", sq, sub)
+	p := g.AddOp(opgraph.OpDivide, "p", sq, ex, reduce("rowsum", ex, ad))
+	o := g.AddOp(opgraph.OpDot, "out", row, p, v)
+	g.SetDot(o, opgraph.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
 	g.EndComputation(o)
 	return g
 }
@@ -127,10 +128,10 @@ func attention(s, d int64, e components.ElemType) *components.Graph {
 // Both models predict products of a whole machine near what hand-written
 // kernels take.
 func TestPlausible(t *testing.T) {
-	const bf16, f32 = components.ElemBF16, components.ElemF32
+	const bf16, f32 = opgraph.ElemBF16, opgraph.ElemF32
 	for _, c := range []struct {
 		name, mach string
-		g          *components.Graph
+		g          *opgraph.Graph
 		measured   float64 // µs
 	}{
 		{"matmul 4096×4096×4096 bf16", "trn2", matmul(4096, 4096, 4096, bf16), 1801},
@@ -152,11 +153,11 @@ func TestPlausible(t *testing.T) {
 func TestCompressionError(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		g    *components.Graph
+		g    *opgraph.Graph
 	}{
-		{"matmul 4096×4096×4096", matmul(4096, 4096, 4096, components.ElemBF16)},
-		{"layer 2048×2048×8192", layer(2048, 2048, 8192, components.ElemF32)},
-		{"attention 4096", attention(4096, 128, components.ElemBF16)},
+		{"matmul 4096×4096×4096", matmul(4096, 4096, 4096, opgraph.ElemBF16)},
+		{"layer 2048×2048×8192", layer(2048, 2048, 8192, opgraph.ElemF32)},
+		{"attention 4096", attention(4096, 128, opgraph.ElemBF16)},
 	} {
 		mach := loadMachine(t, "trn2")
 		for _, model := range []components.Model{cost.Reference, cost.Calibrated} {

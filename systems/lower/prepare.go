@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/systems/spmd"
 )
 
 // prepare returns the graph that is laid out: dimensions known, custom-calls
 // with a public meaning replaced, and one device's share of a module that is
 // not partitioned. It leaves g alone.
-func prepare(g *components.Graph, opt *Options) (*components.Graph, []components.Note, error) {
+func prepare(g *opgraph.Graph, opt *Options) (*opgraph.Graph, []components.Note, error) {
 	g, err := setDims(g, opt.Dims)
 	if err != nil {
 		return nil, nil, err

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
 	"perfsim/io/xla/stablehlo"
 	"perfsim/systems/lower"
 )
 
 // fromText reads one module of HLO or MLIR text.
-func fromText(t testing.TB, text string) *components.Graph {
+func fromText(t testing.TB, text string) *opgraph.Graph {
 	t.Helper()
 	read := hlo.ReadText
 	if stablehlo.Sniff([]byte(text)) {
@@ -295,7 +296,7 @@ ENTRY main {
 }
 `)
 	g.DeriveTripCounts()
-	if n, from := g.TripCount(g.Comps.Root[g.Entry]); n != 5 || from != components.TripDerived {
+	if n, from := g.TripCount(g.Comps.Root[g.Entry]); n != 5 || from != opgraph.TripDerived {
 		t.Errorf("%d trips, %s; want 5 (1, 3, 5, 7, 9), derived", n, from)
 	}
 }

@@ -1,6 +1,9 @@
 package lower
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/components/opgraph"
+)
 
 // initPSUM makes the accumulation banks; a machine without PSUM accumulates in
 // tiles of SBUF.
@@ -51,10 +54,10 @@ func (f *fn) matmul(k, m, n int64, d components.DType, start, stop bool, flags c
 		flags |= components.FlagDstPSUM
 	}
 	if flags&components.FlagTranspose == 0 {
-		f.columns = components.AddSize(f.columns, components.MulSize(n, f.l.e.mult))
+		f.columns = opgraph.AddSize(f.columns, opgraph.MulSize(n, f.l.e.mult))
 	}
 	return f.l.e.add(ins{op: components.OpcodeMatmult, eng: components.PE, lane: components.LanePE, flags: flags | components.FlagTwoInputs, elems: max(m, n), out: n, parts: k,
-		macs: components.MulSize(components.MulSize(k, m), n), dtype: d, banks: f.bankMask(bank) << 8})
+		macs: opgraph.MulSize(opgraph.MulSize(k, m), n), dtype: d, banks: f.bankMask(bank) << 8})
 }
 
 // evictBank copies n columns of a bank to tile t of a region on chip, by

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 	"perfsim/io/neuron/birjson"
@@ -18,82 +19,82 @@ import (
 
 // randomGraph draws a small graph of products, elementwise operators,
 // reductions, transposes, moves, collectives and a loop.
-func randomGraph(t *rapid.T) *components.Graph {
-	g := components.NewGraph("random")
-	elem := rapid.SampledFrom([]components.ElemType{components.ElemBF16, components.ElemF32, components.ElemF8E4M3FN}).Draw(t, "type")
+func randomGraph(t *rapid.T) *opgraph.Graph {
+	g := opgraph.NewGraph("random")
+	elem := rapid.SampledFrom([]opgraph.ElemType{opgraph.ElemBF16, opgraph.ElemF32, opgraph.ElemF8E4M3FN}).Draw(t, "type")
 	dim := rapid.SampledFrom([]int64{1, 3, 64, 128, 200, 513, 2048})
 	scalar := g.Array(elem)
 	add := g.BeginComputation("add")
 	x, y := g.AddParameter("x", scalar, 0), g.AddParameter("y", scalar, 1)
-	g.EndComputation(g.AddOp(components.OpAdd, "r", scalar, x, y))
+	g.EndComputation(g.AddOp(opgraph.OpAdd, "r", scalar, x, y))
 
 	state := g.Array(elem, 64, dim.Draw(t, "state"))
 	body := g.BeginComputation("body")
 	s := g.AddParameter("s", state, 0)
-	g.EndComputation(g.AddOp(components.OpTanh, "step", state, s))
+	g.EndComputation(g.AddOp(opgraph.OpTanh, "step", state, s))
 	cond := g.BeginComputation("cond")
 	g.AddParameter("cs", state, 0)
-	yes := g.AddOp(components.OpConstant, "yes", g.Array(components.ElemPred))
-	g.SetInt(yes, components.AttrConstInt, 1)
+	yes := g.AddOp(opgraph.OpConstant, "yes", g.Array(opgraph.ElemPred))
+	g.SetInt(yes, opgraph.AttrConstInt, 1)
 	g.EndComputation(yes)
 
 	g.Entry = g.BeginComputation("main")
-	var live []components.OpID
+	var live []opgraph.OpID
 	params := 0
-	param := func(s components.ShapeID) components.OpID {
+	param := func(s opgraph.ShapeID) opgraph.OpID {
 		p := g.AddParameter("", s, params)
 		params++
 		return p
 	}
 	live = append(live, param(g.Array(elem, dim.Draw(t, "m"), dim.Draw(t, "k"))))
-	z := g.AddOp(components.OpConstant, "zero", scalar)
+	z := g.AddOp(opgraph.OpConstant, "zero", scalar)
 	for range rapid.IntRange(1, 12).Draw(t, "operators") {
 		a := rapid.SampledFrom(live).Draw(t, "operand")
 		sh := g.Ops.Shape[a]
 		d := append([]int64(nil), g.Shapes.Dims(sh)...)
-		var op components.OpID
+		var op opgraph.OpID
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
 			n := dim.Draw(t, "n")
-			op = g.AddOp(components.OpDot, "", g.Array(elem, d[0], n), a, param(g.Array(elem, d[1], n)))
-			g.SetDot(op, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+			op = g.AddOp(opgraph.OpDot, "", g.Array(elem, d[0], n), a, param(g.Array(elem, d[1], n)))
+			g.SetDot(op, opgraph.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
 		case 1:
 			n := dim.Draw(t, "n")
-			op = g.AddOp(components.OpDot, "", g.Array(elem, d[1], n), a, param(g.Array(elem, d[0], n)))
-			g.SetDot(op, components.DotDims{LHSContract: []int64{0}, RHSContract: []int64{0}})
+			op = g.AddOp(opgraph.OpDot, "", g.Array(elem, d[1], n), a, param(g.Array(elem, d[0], n)))
+			g.SetDot(op, opgraph.DotDims{LHSContract: []int64{0}, RHSContract: []int64{0}})
 		case 2:
-			op = g.AddOp(components.OpExp, "", sh, a)
+			op = g.AddOp(opgraph.OpExp, "", sh, a)
 		case 3:
-			op = g.AddOp(components.OpMultiply, "", sh, a, param(sh))
+			op = g.AddOp(opgraph.OpMultiply, "", sh, a, param(sh))
 		case 4:
 			at := int64(rapid.IntRange(0, 1).Draw(t, "dimension"))
-			r := g.AddOp(components.OpReduce, "", g.Array(elem, d[1-at]), a, z)
-			g.SetInts(r, components.AttrDimensions, at)
-			g.AddCall(r, components.RoleToApply, add)
-			b := g.AddOp(components.OpBroadcast, "", sh, r)
-			g.SetInts(b, components.AttrDimensions, 1-at)
-			op = g.AddOp(components.OpSubtract, "", sh, a, b)
+			r := g.AddOp(opgraph.OpReduce, "", g.Array(elem, d[1-at]), a, z)
+			g.SetInts(r, opgraph.AttrDimensions, at)
+			g.AddCall(r, opgraph.RoleToApply, add)
+			b := g.AddOp(opgraph.OpBroadcast, "", sh, r)
+			g.SetInts(b, opgraph.AttrDimensions, 1-at)
+			op = g.AddOp(opgraph.OpSubtract, "", sh, a, b)
 		case 5:
-			op = g.AddOp(components.OpTranspose, "", g.Array(elem, d[1], d[0]), a)
-			g.SetInts(op, components.AttrDimensions, 1, 0)
+			op = g.AddOp(opgraph.OpTranspose, "", g.Array(elem, d[1], d[0]), a)
+			g.SetInts(op, opgraph.AttrDimensions, 1, 0)
 		case 6:
-			op = g.AddOp(components.OpAllReduce, "", sh, a)
-			g.AddCall(op, components.RoleToApply, add)
-			g.SetReplicaGroups(op, components.ReplicaGroups{Form: components.GroupsList, Sizes: []int64{2}, Devices: []int64{0, 1}})
+			op = g.AddOp(opgraph.OpAllReduce, "", sh, a)
+			g.AddCall(op, opgraph.RoleToApply, add)
+			g.SetReplicaGroups(op, opgraph.ReplicaGroups{Form: opgraph.GroupsList, Sizes: []int64{2}, Devices: []int64{0, 1}})
 		case 7:
-			op = g.AddOp(components.OpConcatenate, "", g.Array(elem, 2*d[0], d[1]), a, a)
-			g.SetInts(op, components.AttrDimensions, 0)
+			op = g.AddOp(opgraph.OpConcatenate, "", g.Array(elem, 2*d[0], d[1]), a, a)
+			g.SetInts(op, opgraph.AttrDimensions, 0)
 		case 8:
 			if d[0] > 1 {
-				op = g.AddOp(components.OpSlice, "", g.Array(elem, d[0]/2, d[1]), a)
-				g.SetInts(op, components.AttrSlice, 0, d[0]/2, 1, 0, d[1], 1)
+				op = g.AddOp(opgraph.OpSlice, "", g.Array(elem, d[0]/2, d[1]), a)
+				g.SetInts(op, opgraph.AttrSlice, 0, d[0]/2, 1, 0, d[1], 1)
 				break
 			}
-			op = g.AddOp(components.OpCopy, "", sh, a)
+			op = g.AddOp(opgraph.OpCopy, "", sh, a)
 		case 9:
-			w := g.AddOp(components.OpWhile, "", state, param(state))
-			g.AddCall(w, components.RoleCondition, cond)
-			g.AddCall(w, components.RoleBody, body)
+			w := g.AddOp(opgraph.OpWhile, "", state, param(state))
+			g.AddCall(w, opgraph.RoleCondition, cond)
+			g.AddCall(w, opgraph.RoleBody, body)
 			g.SetTripCount(w, int64(rapid.IntRange(0, 5).Draw(t, "trips")))
 			op = w
 		}
@@ -158,7 +159,7 @@ func TestRandomGraphs(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	mach := loadMachine(t, "trn2")
 	for _, operands := range []bool{false, true} {
-		for _, g := range []*components.Graph{layer(512, 1024, 2048, components.ElemBF16), attention(1024, 128, components.ElemF32), matmul(4096, 512, 4096, components.ElemBF16)} {
+		for _, g := range []*opgraph.Graph{layer(512, 1024, 2048, opgraph.ElemBF16), attention(1024, 128, opgraph.ElemF32), matmul(4096, 512, 4096, opgraph.ElemBF16)} {
 			opt := lower.DefaultOptions()
 			opt.Operands = operands
 			m := lowered(t, g, mach, opt).Module

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/opgraph"
 	"perfsim/ecs/proptest"
 	"perfsim/io/xla/hlo"
 	"perfsim/io/xla/stablehlo"
@@ -20,7 +20,7 @@ import (
 )
 
 // readAll returns the graphs of a file of HLO text or proto.
-func readAll(t testing.TB, path string) []*components.Graph {
+func readAll(t testing.TB, path string) []*opgraph.Graph {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func readAll(t testing.TB, path string) []*components.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var gs []*components.Graph
+	var gs []*opgraph.Graph
 	if strings.HasSuffix(path, ".mlir") {
 		if gs, err = stablehlo.Read(path, b); err != nil {
 			t.Fatal(err)

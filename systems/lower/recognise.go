@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // how tells what one of several instructions of an operator goes over, where
@@ -32,18 +33,18 @@ func (f *fn) recognise() {
 			continue
 		}
 		switch f.flats[i].kind {
-		case components.OpMultiply, components.OpDivide:
+		case opgraph.OpMultiply, opgraph.OpDivide:
 			_ = f.gated(int32(i)) || f.normalised(int32(i))
 		}
 	}
 	if f.l.psum() {
 		for i := range f.flats {
-			if x := &f.flats[i]; !x.gone && x.kind == components.OpDot {
+			if x := &f.flats[i]; !x.gone && x.kind == opgraph.OpDot {
 				f.attends(int32(i))
 			}
 		}
 		for i := range f.flats {
-			if x := &f.flats[i]; !x.gone && (x.kind == components.OpDot && x.attn == nil || x.kind == components.OpConvolution) {
+			if x := &f.flats[i]; !x.gone && (x.kind == opgraph.OpDot && x.attn == nil || x.kind == opgraph.OpConvolution) {
 				f.finishesIn(int32(i))
 			}
 		}
@@ -62,11 +63,11 @@ func (f *fn) factors(v int32, dst []int32) []int32 {
 	d := f.defOf(v)
 	if d != nil && len(dst) < 8 {
 		switch {
-		case d.kind == components.OpConvert:
+		case d.kind == opgraph.OpConvert:
 			return f.factors(d.args[0].v, dst)
-		case d.kind == components.OpMultiply && len(d.args) == 2:
+		case d.kind == opgraph.OpMultiply && len(d.args) == 2:
 			return f.factors(d.args[1].v, f.factors(d.args[0].v, dst))
-		case d.kind == components.OpDivide && len(d.args) == 2 && f.fixedScalar(d.args[1].v):
+		case d.kind == opgraph.OpDivide && len(d.args) == 2 && f.fixedScalar(d.args[1].v):
 			return f.factors(d.args[0].v, dst)
 		}
 	}
@@ -83,7 +84,7 @@ func (f *fn) gated(root int32) bool {
 	}
 	out := y.outs[0].v
 	leaves := f.factors(out, nil)
-	if y.kind == components.OpDivide {
+	if y.kind == opgraph.OpDivide {
 		leaves = f.factors(y.args[0].v, nil)
 	}
 	for _, x := range leaves {
@@ -96,16 +97,16 @@ func (f *fn) gated(root int32) bool {
 		}
 		k := &c.kinds
 		name := ""
-		switch erf, tanh, sigmoid, exp := k[components.OpErf], k[components.OpTanh], k[components.OpLogistic], k[components.OpExp]; {
+		switch erf, tanh, sigmoid, exp := k[opgraph.OpErf], k[opgraph.OpTanh], k[opgraph.OpLogistic], k[opgraph.OpExp]; {
 		case erf == 1 && tanh+sigmoid+exp == 0:
 			name = "gelu"
 		case tanh == 1 && erf+sigmoid+exp == 0:
 			name = "gelu_apprx_tanh"
 		case sigmoid == 1 && erf+tanh+exp == 0:
 			name = "silu"
-		case exp >= 1 && erf+tanh+sigmoid == 0 && k[components.OpSelect] > 0:
+		case exp >= 1 && erf+tanh+sigmoid == 0 && k[opgraph.OpSelect] > 0:
 			name = "gelu" // an error function written out in polynomials
-		case exp == 1 && erf+tanh+sigmoid == 0 && k[components.OpLog]+k[components.OpLog1p] == 0:
+		case exp == 1 && erf+tanh+sigmoid == 0 && k[opgraph.OpLog]+k[opgraph.OpLog1p] == 0:
 			name = "silu"
 		default:
 			continue
@@ -129,11 +130,11 @@ func (f *fn) origins(v int32) (list []int32) {
 		}
 		next := d.args[min(0, len(d.args)-1):]
 		switch {
-		case d.kind == components.OpConvert:
-		case d.kind == components.OpSubtract && f.perRowArg(d, 1), (d.kind == components.OpMultiply || d.kind == components.OpDivide) && f.perRowArg(d, 1):
-		case d.kind == components.OpMultiply && f.perRowArg(d, 0):
+		case d.kind == opgraph.OpConvert:
+		case d.kind == opgraph.OpSubtract && f.perRowArg(d, 1), (d.kind == opgraph.OpMultiply || d.kind == opgraph.OpDivide) && f.perRowArg(d, 1):
+		case d.kind == opgraph.OpMultiply && f.perRowArg(d, 0):
 			next = d.args[1:]
-		case d.kind == components.OpExp:
+		case d.kind == opgraph.OpExp:
 		default:
 			slices.Reverse(list)
 			return list
@@ -186,23 +187,23 @@ func (f *fn) rowCone(x, out, root int32) (*cone, *recipe) {
 		return nil, nil
 	}
 	k := &c.kinds
-	root2 := k[components.OpRsqrt] + k[components.OpSqrt] + k[components.OpPower]
+	root2 := k[opgraph.OpRsqrt] + k[opgraph.OpSqrt] + k[opgraph.OpPower]
 	r := &recipe{row: c.row}
 	add := func(s step, h how) { r.steps, r.how = append(r.steps, s), append(r.how, h) }
 	scale := on(components.OpcodeTensorScalarPtr, onDVE, "mult_add")
 	switch {
-	case k[components.OpExp] == 1 && root2 == 0 && c.reduces <= 2:
+	case k[opgraph.OpExp] == 1 && root2 == 0 && c.reduces <= 2:
 		if c.reduces == 2 {
 			add(on(components.OpcodeTensorReduce, onDVE, "max"), how{})
 		}
 		add(act("exp"), how{again: true, each: true})
 		add(on(components.OpcodeReciprocal, onDVE, "reciprocal"), how{few: true})
 		add(scale, how{each: true})
-	case root2 == 1 && k[components.OpExp] == 0 && c.reduces == 1:
+	case root2 == 1 && k[opgraph.OpExp] == 0 && c.reduces == 1:
 		add(act("square"), how{each: true})
 		add(act("rsqrt"), how{few: true})
 		add(scale, how{again: true, each: true})
-	case root2 == 1 && k[components.OpExp] == 0 && c.reduces == 2:
+	case root2 == 1 && k[opgraph.OpExp] == 0 && c.reduces == 2:
 		add(on(components.OpcodeBNStats, onDVE, "bn_stats"), how{each: true})
 		add(on(components.OpcodeBNStatsAggregate, onDVE, "bn_aggr"), how{few: true})
 		add(act("rsqrt"), how{few: true})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/systems/lower"
 )
 
@@ -63,7 +64,7 @@ func recount(t *testing.T, res *lower.Result) {
 		}
 	}
 	flops.Add(flops, big.NewInt(res.Report.VectorFLOPs))
-	if want := big.NewInt(res.Report.Graph.FLOPs); flops.Cmp(want) != 0 && res.Report.Graph.FLOPs < components.MaxSize {
+	if want := big.NewInt(res.Report.Graph.FLOPs); flops.Cmp(want) != 0 && res.Report.Graph.FLOPs < opgraph.MaxSize {
 		t.Errorf("%s: the instructions do %v FLOPs, the graph asks for %v", m.Name, flops, want)
 	}
 	once, more, whole, part := 0, 0, 0, 0

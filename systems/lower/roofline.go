@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Far is a product or convolution whose instructions are far from what its
@@ -31,7 +31,7 @@ const mostFar = 10
 type meter struct{ flops, columns, moved int64 }
 
 func (f *fn) meter() meter {
-	return meter{f.flops, f.columns, components.AddSize(f.loads, f.stores)}
+	return meter{f.flops, f.columns, opgraph.AddSize(f.loads, f.stores)}
 }
 
 // measure enters a product or convolution into the report where it is far from
@@ -51,17 +51,17 @@ func (f *fn) measure(i int32, first meter) {
 		for _, r := range list {
 			if !seen[r.v] {
 				seen[r.v] = true
-				need = components.AddSize(need, f.values[r.v].total)
+				need = opgraph.AddSize(need, f.values[r.v].total)
 			}
 		}
 	}
 	runs := f.l.runs[f.comp]
-	far := Far{Operator: f.l.g.OpText(x.op), Cycles: components.MulSize(columns, runs), Bytes: components.MulSize(moved, runs)}
+	far := Far{Operator: f.l.g.OpText(x.op), Cycles: opgraph.MulSize(columns, runs), Bytes: opgraph.MulSize(moved, runs)}
 	if full*2 < columns {
-		far.LostCycles = components.MulSize(columns-full, runs)
+		far.LostCycles = opgraph.MulSize(columns-full, runs)
 	}
 	if need*2 < moved {
-		far.LostBytes = components.MulSize(moved-need, runs)
+		far.LostBytes = opgraph.MulSize(moved-need, runs)
 	}
 	if far.LostCycles > 0 || far.LostBytes > 0 {
 		f.l.far = append(f.l.far, far)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // single lowers an operator that is not part of a pass over tiles.
@@ -15,41 +16,41 @@ func (f *fn) single(i int32) {
 	g := f.l.g
 	first := f.meter()
 	switch k := x.kind; k {
-	case components.OpDot, components.OpRaggedDot, components.OpScaledDot:
+	case opgraph.OpDot, opgraph.OpRaggedDot, opgraph.OpScaledDot:
 		f.dotKernel(i, g.DotSize(x.op))
-	case components.OpConvolution:
+	case opgraph.OpConvolution:
 		c, _ := g.ConvSize(x.op)
 		f.convKernel(i, c)
-	case components.OpCustomCall:
+	case opgraph.OpCustomCall:
 		f.customCall(i)
-	case components.OpSlice, components.OpDynamicSlice:
+	case opgraph.OpSlice, opgraph.OpDynamicSlice:
 		f.cutOut(i)
-	case components.OpDynamicUpdateSlice:
+	case opgraph.OpDynamicUpdateSlice:
 		f.update(i)
-	case components.OpCopy, components.OpCopyStart, components.OpPad, components.OpConcatenate, components.OpReverse, components.OpReshape, components.OpBitcast,
-		components.OpDynamicReshape, components.OpSetDimensionSize:
+	case opgraph.OpCopy, opgraph.OpCopyStart, opgraph.OpPad, opgraph.OpConcatenate, opgraph.OpReverse, opgraph.OpReshape, opgraph.OpBitcast,
+		opgraph.OpDynamicReshape, opgraph.OpSetDimensionSize:
 		f.move(i, 0)
-	case components.OpTranspose:
+	case opgraph.OpTranspose:
 		f.transpose(i)
-	case components.OpGather:
+	case opgraph.OpGather:
 		f.gather(i)
-	case components.OpScatter:
+	case opgraph.OpScatter:
 		f.scatter(i)
-	case components.OpSort:
+	case opgraph.OpSort:
 		f.sortKernel(i)
-	case components.OpTopK:
-		f.topK(i, g.IntOr(x.op, components.AttrTopK, 8))
-	case components.OpReduceWindow, components.OpSelectAndScatter:
+	case opgraph.OpTopK:
+		f.topK(i, g.IntOr(x.op, opgraph.AttrTopK, 8))
+	case opgraph.OpReduceWindow, opgraph.OpSelectAndScatter:
 		f.window(i)
-	case components.OpRngBitGenerator, components.OpRngGetAndUpdateState:
+	case opgraph.OpRngBitGenerator, opgraph.OpRngGetAndUpdateState:
 		f.stream(i, []streamStep{{op: components.OpcodeRng, eng: onPool, fn: "rng", times: 1}}, "")
-	case components.OpBatchNormInference, components.OpBatchNormTraining, components.OpBatchNormGrad:
+	case opgraph.OpBatchNormInference, opgraph.OpBatchNormTraining, opgraph.OpBatchNormGrad:
 		f.batchNorm(i)
-	case components.OpWhile, components.OpCall, components.OpConditional:
+	case opgraph.OpWhile, opgraph.OpCall, opgraph.OpConditional:
 		f.call(i)
-	case components.OpSend, components.OpRecv, components.OpInfeed, components.OpOutfeed:
+	case opgraph.OpSend, opgraph.OpRecv, opgraph.OpInfeed, opgraph.OpOutfeed:
 		f.host(i)
-	case components.OpCholesky, components.OpTriangularSolve, components.OpFFT:
+	case opgraph.OpCholesky, opgraph.OpTriangularSolve, opgraph.OpFFT:
 		f.linear(i)
 	default:
 		switch {
@@ -100,7 +101,7 @@ func (f *fn) copyHBM(to int32, src, dst part, bytes int64, op components.Opcode,
 	f.inMem(components.RoleOut, dst, bytes, x.dtype)
 	e.add(ins{op: op, eng: components.DMA, lane: components.LaneDMA, flags: components.FlagSrcDRAM | components.FlagDstDRAM | flags, elems: ceilDiv(elems, parts), parts: parts,
 		dtype: x.dtype, bytes: bytes, rowLen: ceilDiv(bytes, parts), queue: f.l.turn()})
-	f.copies = components.AddSize(f.copies, components.MulSize(bytes, e.mult))
+	f.copies = opgraph.AddSize(f.copies, opgraph.MulSize(bytes, e.mult))
 }
 
 // move lowers operators that put their operands' elements somewhere else:
@@ -118,9 +119,9 @@ func (f *fn) move(i int32, flags components.Flags) {
 	var at int64
 	args := x.args
 	switch x.kind {
-	case components.OpPad, components.OpSetDimensionSize:
+	case opgraph.OpPad, opgraph.OpSetDimensionSize:
 		args = args[:1]
-	case components.OpConcatenate:
+	case opgraph.OpConcatenate:
 	default:
 		args = args[:min(1, len(args))]
 	}
@@ -184,14 +185,14 @@ func (f *fn) cutOut(i int32) {
 	}
 	base := x.args[0].v
 	out.base = base
-	if x.kind == components.OpDynamicSlice {
+	if x.kind == opgraph.OpDynamicSlice {
 		out.moves = true
 	} else {
 		out.off, out.ext = f.cutSpan(x)
 	}
 	f.values[base].slices = append(f.values[base].slices, x.outs[0].v)
 	shared(f.hbmOf(base))
-	if x.kind == components.OpDynamicSlice {
+	if x.kind == opgraph.OpDynamicSlice {
 		e := &f.l.e
 		for _, a := range x.args[1:] {
 			if r := f.hbmOf(a.v); r != nil {
@@ -213,7 +214,7 @@ func (f *fn) cutSpan(x *flat) (off, ext int64) {
 	g := f.l.g
 	base := &f.values[x.args[0].v]
 	dims := g.Shapes.Dims(x.args[0].shape)
-	cut := g.Ints(x.op, components.AttrSlice)
+	cut := g.Ints(x.op, opgraph.AttrSlice)
 	if len(cut) != 3*len(dims) || base.elems <= 0 {
 		return 0, 0
 	}
@@ -423,8 +424,8 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			macs := int64(0)
 			if st.flops > 0 {
 				macs = share(st.flops/2, t, n)
-				n := components.MulSize(2*macs, e.mult)
-				f.flops, f.vector = components.AddSize(f.flops, n), components.AddSize(f.vector, n)
+				n := opgraph.MulSize(2*macs, e.mult)
+				f.flops, f.vector = opgraph.AddSize(f.flops, n), opgraph.AddSize(f.vector, n)
 			}
 			if estimate != "" {
 				flags |= components.FlagEstimated
@@ -432,7 +433,7 @@ func (f *fn) stream(i int32, steps []streamStep, estimate string) {
 			f.writes(work, k, 0, width, parts, d)
 			lane := uint16(st.eng)
 			f.busy[st.eng] += width * st.times
-			e.add(ins{op: st.op, eng: st.eng, lane: lane, flags: flags, elems: components.MulSize(width, st.times), out: width, parts: parts, macs: macs, dtype: d, fn: e.sym(st.fn)})
+			e.add(ins{op: st.op, eng: st.eng, lane: lane, flags: flags, elems: opgraph.MulSize(width, st.times), out: width, parts: parts, macs: macs, dtype: d, fn: e.sym(st.fn)})
 		}
 		for m, o := range x.outs {
 			r := outs[m]
@@ -490,10 +491,10 @@ func (f *fn) indirect(i int32, moved int32, op components.Opcode) {
 	if len(x.args) > 1 { // one row an index vector
 		t := &f.l.g.Shapes
 		dims := t.Dims(x.args[1].shape)
-		iv := int(f.l.g.IntOr(x.op, components.AttrIndexVectorDim, int64(len(dims)-1)))
+		iv := int(f.l.g.IntOr(x.op, opgraph.AttrIndexVectorDim, int64(len(dims)-1)))
 		for d, n := range dims {
 			if d != iv && n > 0 {
-				rows = components.MulSize(rows, n)
+				rows = opgraph.MulSize(rows, n)
 			}
 		}
 	}
@@ -525,7 +526,7 @@ func (f *fn) indirect(i int32, moved int32, op components.Opcode) {
 		f.inMem(components.RoleOut, to, bytes, v.dtype)
 		e.add(ins{op: op, eng: components.Pool, lane: components.LaneDMA, flags: components.FlagSrcDRAM | components.FlagDstDRAM | components.FlagSWDGE, elems: el, parts: r,
 			dtype: v.dtype, bytes: bytes, rowLen: el * v.size, queue: f.l.queue("qGpSimdDynamic", components.Pool)})
-		f.copies = components.AddSize(f.copies, components.MulSize(bytes, e.mult))
+		f.copies = opgraph.AddSize(f.copies, opgraph.MulSize(bytes, e.mult))
 	})
 	f.l.count(x.op, Lowered, "")
 }
@@ -556,7 +557,7 @@ func (f *fn) scatter(i int32) {
 	}
 	op := components.OpcodeIndirectSave
 	for _, c := range f.l.g.Calls(x.op) {
-		if c.Role == components.RoleToApply && f.l.g.Ops.Kind[f.l.g.Comps.Root[c.Comp]] == components.OpAdd {
+		if c.Role == opgraph.RoleToApply && f.l.g.Ops.Kind[f.l.g.Comps.Root[c.Comp]] == opgraph.OpAdd {
 			op = components.OpcodeIndirectSaveAccumulate
 		}
 	}
@@ -602,7 +603,7 @@ func (f *fn) window(i int32) {
 	x := &f.flats[i]
 	taps := int64(1)
 	for _, w := range f.l.g.Window(x.op, nil) {
-		taps = components.MulSize(taps, max(w.Size, 1))
+		taps = opgraph.MulSize(taps, max(w.Size, 1))
 	}
 	steps := []streamStep{{op: components.OpcodePool, eng: onPool, fn: "pool", times: 1}}
 	// The window slides over the results, of which there may be fewer.
@@ -613,7 +614,7 @@ func (f *fn) window(i int32) {
 	if len(x.outs) > 0 {
 		out = max(f.values[x.outs[0].v].elems, 1)
 	}
-	if lg := log2(taps); taps > 64 && x.kind == components.OpReduceWindow {
+	if lg := log2(taps); taps > 64 && x.kind == opgraph.OpReduceWindow {
 		taps = lg // a long window is a scan: one pass a doubling
 	}
 	steps[0].times = max(mulDiv(out, taps, max(in, out)), 1)
@@ -635,7 +636,7 @@ func (f *fn) linear(i int32) {
 		}
 	}
 	switch x.kind {
-	case components.OpFFT:
+	case opgraph.OpFFT:
 		f.stream(i, []streamStep{{op: components.OpcodeTensorTensor, eng: onDVE, fn: "fft", times: 5 * max(log2(n), 1)}}, "5·log2(n) operations an element on DVE")
 	default:
 		f.stream(i, []streamStep{{op: components.OpcodeTensorTensor, eng: onDVE, fn: x.kind.String(), times: max(n/3, 1)}}, "n/3 operations an element on DVE")
@@ -647,13 +648,13 @@ func (f *fn) linear(i int32) {
 func (f *fn) customCall(i int32) {
 	x := &f.flats[i]
 	g := f.l.g
-	target := g.AttrStr(x.op, components.AttrCustomCallTarget)
+	target := g.AttrStr(x.op, opgraph.AttrCustomCallTarget)
 	if c, ok := g.ConvSize(x.op); ok && len(x.args) >= 2 && len(x.outs) > 0 {
 		f.convKernel(i, c)
 		f.rest(i)
 		return
 	}
-	if g.Has(x.op, components.AttrLHSContract) && len(x.args) >= 2 && len(x.outs) > 0 {
+	if g.Has(x.op, opgraph.AttrLHSContract) && len(x.args) >= 2 && len(x.outs) > 0 {
 		f.dotKernel(i, g.DotSize(x.op))
 		f.rest(i)
 		return

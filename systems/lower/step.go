@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // step is one engine instruction that an elementwise operator takes.
@@ -39,63 +40,63 @@ var (
 
 // chains has the instructions of each elementwise operator. The chains for
 // functions without an instruction of their own are ours.
-var chains = [components.NumOpKinds][]step{
-	components.OpExp:                  {act("exp")},
-	components.OpExpm1:                {act("exp"), scalar("subtract")},
-	components.OpLog:                  {act("ln")},
-	components.OpLog1p:                {act("ln")}, // the bias of the activation adds the one
-	components.OpTanh:                 {act("tanh")},
-	components.OpLogistic:             {act("sigmoid")},
-	components.OpRsqrt:                {act("rsqrt")},
-	components.OpSqrt:                 {act("sqrt")},
-	components.OpErf:                  {act("erf")},
-	components.OpSin:                  {act("sin")},
-	components.OpCos:                  {act("sin")}, // the bias of the activation shifts by π/2
-	components.OpTan:                  {act("sin"), act("sin"), reciprocal, tensor("mult")},
-	components.OpCbrt:                 {act("ln"), act("exp")},
-	components.OpSinh:                 {act("exp"), reciprocal, tensor("add"), scalar("mult")},
-	components.OpCosh:                 {act("exp"), reciprocal, tensor("add"), scalar("mult")},
-	components.OpAsin:                 {act("arctan"), scalar("add")},
-	components.OpAcos:                 {act("arctan"), scalar("add")},
-	components.OpAtan:                 {act("arctan"), scalar("add")},
-	components.OpAtan2:                {reciprocal, tensor("mult"), act("arctan"), scalar("add")},
-	components.OpAsinh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
-	components.OpAcosh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
-	components.OpAtanh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
-	components.OpPower:                {act("ln"), pair("mult"), act("exp")},
-	components.OpDivide:               {reciprocal, tensor("mult")}, // by a scalar: one pass
-	components.OpRemainder:            {pair("mod")},
-	components.OpAdd:                  {pair("add")},
-	components.OpSubtract:             {pair("subtract")},
-	components.OpMultiply:             {pair("mult")},
-	components.OpMulhi:                {tensor("mult"), scalar("logical_shift_right")},
-	components.OpMaximum:              {pair("max")},
-	components.OpMinimum:              {pair("min")},
-	components.OpAnd:                  {pair("bitwise_and")},
-	components.OpOr:                   {pair("bitwise_or")},
-	components.OpXor:                  {pair("bitwise_xor")},
-	components.OpShiftLeft:            {pair("logical_shift_left")},
-	components.OpShiftRightLogical:    {pair("logical_shift_right")},
-	components.OpShiftRightArithmetic: {pair("arith_shift_right")},
-	components.OpCompare:              {pair("compare")},
-	components.OpComplex:              {tensor("copy")},
-	components.OpStochasticConvert:    {tensor("copy")},
-	components.OpSelect:               {on(components.OpcodeSelect, onDVE, "select")},
-	components.OpClamp:                {scalar("max_min")}, // two operators cost what one costs
-	components.OpAbs:                  {scalar("abs_max")},
-	components.OpNegate:               {scalar("mult")},
-	components.OpNot:                  {scalar("mult")},
-	components.OpSign:                 {act("sign")},
-	components.OpIsFinite:             {scalar("is_equal")},
-	components.OpCeil:                 {round, tensor("subtract")},
-	components.OpFloor:                {round, tensor("subtract")},
-	components.OpRoundNearestAfz:      {round, tensor("subtract")},
-	components.OpRoundNearestEven:     {round, tensor("subtract")},
-	components.OpClz:                  {scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")},
-	components.OpPopcnt:               {scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")},
-	components.OpReducePrecision:      {scalar("bitwise_and")},
-	components.OpIota:                 {on(components.OpcodeIota, onPool, "iota")},
-	components.OpRng:                  {on(components.OpcodeRng, onPool, "rng")},
+var chains = [opgraph.NumOpKinds][]step{
+	opgraph.OpExp:                  {act("exp")},
+	opgraph.OpExpm1:                {act("exp"), scalar("subtract")},
+	opgraph.OpLog:                  {act("ln")},
+	opgraph.OpLog1p:                {act("ln")}, // the bias of the activation adds the one
+	opgraph.OpTanh:                 {act("tanh")},
+	opgraph.OpLogistic:             {act("sigmoid")},
+	opgraph.OpRsqrt:                {act("rsqrt")},
+	opgraph.OpSqrt:                 {act("sqrt")},
+	opgraph.OpErf:                  {act("erf")},
+	opgraph.OpSin:                  {act("sin")},
+	opgraph.OpCos:                  {act("sin")}, // the bias of the activation shifts by π/2
+	opgraph.OpTan:                  {act("sin"), act("sin"), reciprocal, tensor("mult")},
+	opgraph.OpCbrt:                 {act("ln"), act("exp")},
+	opgraph.OpSinh:                 {act("exp"), reciprocal, tensor("add"), scalar("mult")},
+	opgraph.OpCosh:                 {act("exp"), reciprocal, tensor("add"), scalar("mult")},
+	opgraph.OpAsin:                 {act("arctan"), scalar("add")},
+	opgraph.OpAcos:                 {act("arctan"), scalar("add")},
+	opgraph.OpAtan:                 {act("arctan"), scalar("add")},
+	opgraph.OpAtan2:                {reciprocal, tensor("mult"), act("arctan"), scalar("add")},
+	opgraph.OpAsinh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
+	opgraph.OpAcosh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
+	opgraph.OpAtanh:                {act("square"), scalar("add"), act("sqrt"), act("ln")},
+	opgraph.OpPower:                {act("ln"), pair("mult"), act("exp")},
+	opgraph.OpDivide:               {reciprocal, tensor("mult")}, // by a scalar: one pass
+	opgraph.OpRemainder:            {pair("mod")},
+	opgraph.OpAdd:                  {pair("add")},
+	opgraph.OpSubtract:             {pair("subtract")},
+	opgraph.OpMultiply:             {pair("mult")},
+	opgraph.OpMulhi:                {tensor("mult"), scalar("logical_shift_right")},
+	opgraph.OpMaximum:              {pair("max")},
+	opgraph.OpMinimum:              {pair("min")},
+	opgraph.OpAnd:                  {pair("bitwise_and")},
+	opgraph.OpOr:                   {pair("bitwise_or")},
+	opgraph.OpXor:                  {pair("bitwise_xor")},
+	opgraph.OpShiftLeft:            {pair("logical_shift_left")},
+	opgraph.OpShiftRightLogical:    {pair("logical_shift_right")},
+	opgraph.OpShiftRightArithmetic: {pair("arith_shift_right")},
+	opgraph.OpCompare:              {pair("compare")},
+	opgraph.OpComplex:              {tensor("copy")},
+	opgraph.OpStochasticConvert:    {tensor("copy")},
+	opgraph.OpSelect:               {on(components.OpcodeSelect, onDVE, "select")},
+	opgraph.OpClamp:                {scalar("max_min")}, // two operators cost what one costs
+	opgraph.OpAbs:                  {scalar("abs_max")},
+	opgraph.OpNegate:               {scalar("mult")},
+	opgraph.OpNot:                  {scalar("mult")},
+	opgraph.OpSign:                 {act("sign")},
+	opgraph.OpIsFinite:             {scalar("is_equal")},
+	opgraph.OpCeil:                 {round, tensor("subtract")},
+	opgraph.OpFloor:                {round, tensor("subtract")},
+	opgraph.OpRoundNearestAfz:      {round, tensor("subtract")},
+	opgraph.OpRoundNearestEven:     {round, tensor("subtract")},
+	opgraph.OpClz:                  {scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")},
+	opgraph.OpPopcnt:               {scalar("logical_shift_right"), scalar("bitwise_and"), scalar("add"), scalar("logical_shift_right"), scalar("add")},
+	opgraph.OpReducePrecision:      {scalar("bitwise_and")},
+	opgraph.OpIota:                 {on(components.OpcodeIota, onPool, "iota")},
+	opgraph.OpRng:                  {on(components.OpcodeRng, onPool, "rng")},
 }
 
 // powers are the exponents with chains of their own.
@@ -110,14 +111,14 @@ var powers = map[float64][]step{
 // stepsOf returns the instructions of an elementwise operator, a copy where
 // none is listed. scalarArg is true where one of two operands is a scalar
 // constant, value is that, where it is known.
-func stepsOf(kind components.OpKind, scalarArg bool, value float64, known bool) []step {
+func stepsOf(kind opgraph.OpKind, scalarArg bool, value float64, known bool) []step {
 	chain := chains[kind]
 	switch {
 	case chain == nil:
 		return []step{on(components.OpcodeTensorCopy, onAny, "copy")}
-	case kind == components.OpPower && known && powers[value] != nil:
+	case kind == opgraph.OpPower && known && powers[value] != nil:
 		chain = powers[value]
-	case kind == components.OpDivide && scalarArg:
+	case kind == opgraph.OpDivide && scalarArg:
 		return []step{scalar("divide")}
 	}
 	out := slices.Clone(chain)
@@ -131,4 +132,4 @@ func stepsOf(kind components.OpKind, scalarArg bool, value float64, known bool) 
 }
 
 // mappable reports whether an operator is part of a pass over tiles.
-func mappable(k components.OpKind) bool { return k.IsElementwise() || k.Is(components.TraitMapped) }
+func mappable(k opgraph.OpKind) bool { return k.IsElementwise() || k.Is(opgraph.TraitMapped) }

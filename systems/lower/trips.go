@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // checkTrips refuses trip counts given for a name that no while and no while
@@ -17,11 +17,11 @@ func (l *lowerer) checkTrips() error {
 	for name := range l.opt.Trips {
 		left[name] = true
 	}
-	for op := range components.OpID(g.NumOps()) {
-		if g.Ops.Kind[op] == components.OpWhile {
+	for op := range opgraph.OpID(g.NumOps()) {
+		if g.Ops.Kind[op] == opgraph.OpWhile {
 			whiles = append(whiles, g.OpText(op))
 			delete(left, g.OpText(op))
-			delete(left, g.CompText(g.Called(op, components.RoleBody)))
+			delete(left, g.CompText(g.Called(op, opgraph.RoleBody)))
 		}
 	}
 	if len(left) == 0 {
@@ -53,11 +53,11 @@ func (l *lowerer) tripNotes() {
 	}
 	for _, c := range g.BottomUp() {
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
-			if g.Ops.Kind[op] != components.OpWhile {
+			if g.Ops.Kind[op] != opgraph.OpWhile {
 				continue
 			}
 			stated, from := g.TripCount(op)
-			if _, given := l.givenTrip(op); given || from != components.TripKnown {
+			if _, given := l.givenTrip(op); given || from != opgraph.TripKnown {
 				continue
 			}
 			if n, ok := g.ConditionTrips(op); ok && n != stated {

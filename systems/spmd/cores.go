@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // devicesOf returns how many devices the program of a module is for, at least 1,
 // and whether its shapes are those of one device already. A module that states
 // shardings only is for their devices and not cut yet.
-func devicesOf(g *components.Graph) (n int64, cut bool) {
+func devicesOf(g *opgraph.Graph) (n int64, cut bool) {
 	if pending(g) {
 		p, err := newPlan(g)
 		if err == nil && p.ax.devices > 1 {
@@ -24,12 +25,12 @@ func devicesOf(g *components.Graph) (n int64, cut bool) {
 	}
 	n = max(g.Partitions, g.Replicas, 1)
 	joined := int64(1)
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		if !g.Ops.Kind[op].IsCollective() {
 			continue
 		}
 		if r, ok := g.ReplicaGroups(op); ok && r.Size() > 0 {
-			joined = max(joined, components.MulSize(r.Size(), max(r.Count(), 1)))
+			joined = max(joined, opgraph.MulSize(r.Size(), max(r.Count(), 1)))
 		}
 	}
 	if joined == 1 && n > 1 && g.Partitions > 1 {
@@ -49,7 +50,7 @@ func refuse(format string, args ...any) error { return &CoresError{fmt.Sprintf(f
 // of several devices runs on as many; of one that is not cut yet, 1 is all of
 // them on one core. Another module is cut along the given dimensions, NAME.I of
 // parameters of the entry, or, where none is given, along its batch.
-func Cores(g *components.Graph, n int64, cuts []string) (*components.Graph, *components.Note, error) {
+func Cores(g *opgraph.Graph, n int64, cuts []string) (*opgraph.Graph, *components.Note, error) {
 	devices, done := devicesOf(g)
 	switch {
 	case devices > 1 && len(cuts) > 0:
@@ -96,14 +97,14 @@ func Cores(g *components.Graph, n int64, cuts []string) (*components.Graph, *com
 
 // annotated is a copy of a graph with shardings of its parameters.
 type annotated struct {
-	g     *components.Graph
+	g     *opgraph.Graph
 	along []string
 }
 
 // annotate copies g and cuts parameters into n along the given dimensions.
-func annotate(g *components.Graph, n int64, cuts []string) (*annotated, error) {
+func annotate(g *opgraph.Graph, n int64, cuts []string) (*annotated, error) {
 	params := g.Params(g.Entry, nil)
-	dims := map[components.OpID]int{}
+	dims := map[opgraph.OpID]int{}
 	if len(cuts) == 0 {
 		found, training, err := batch(g, params, n)
 		if err != nil {
@@ -120,7 +121,7 @@ func annotate(g *components.Graph, n int64, cuts []string) (*annotated, error) {
 		if at <= 0 || err != nil {
 			return nil, refuse("--cut %s is not NAME.I, a dimension of a parameter", cut)
 		}
-		i := slices.IndexFunc(params, func(op components.OpID) bool { return g.OpText(op) == cut[:at] })
+		i := slices.IndexFunc(params, func(op opgraph.OpID) bool { return g.OpText(op) == cut[:at] })
 		if i < 0 {
 			return nil, refuse("--cut %s: no parameter has this name; there are %s", cut, names(g, params))
 		}
@@ -139,14 +140,14 @@ func annotate(g *components.Graph, n int64, cuts []string) (*annotated, error) {
 // leastJoined cuts those of the parameters found whose parts need the fewest
 // collectives: all, or one of them. A weight may by chance be as long as the
 // batch.
-func leastJoined(g *components.Graph, n int64, params []components.OpID, found map[components.OpID]int) *annotated {
+func leastJoined(g *opgraph.Graph, n int64, params []opgraph.OpID, found map[opgraph.OpID]int) *annotated {
 	best := with(g, n, params, found)
 	least := best.collectives()
 	for _, op := range params {
 		if _, ok := found[op]; !ok || least == 0 || len(found) == 1 {
 			continue
 		}
-		one := with(g, n, params, map[components.OpID]int{op: 0})
+		one := with(g, n, params, map[opgraph.OpID]int{op: 0})
 		if k := one.collectives(); k < least {
 			best, least = one, k
 		}
@@ -161,7 +162,7 @@ func (a *annotated) collectives() int {
 		return 1 << 30
 	}
 	k := 0
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		if g.Ops.Kind[op].IsCollective() {
 			k++
 		}
@@ -170,9 +171,9 @@ func (a *annotated) collectives() int {
 }
 
 // with returns a copy of g whose parameters are cut into n along dims.
-func with(g *components.Graph, n int64, params []components.OpID, dims map[components.OpID]int) *annotated {
-	r := components.NewRewriter(g)
-	for c := range components.CompID(g.NumComps()) {
+func with(g *opgraph.Graph, n int64, params []opgraph.OpID, dims map[opgraph.OpID]int) *annotated {
+	r := opgraph.NewRewriter(g)
+	for c := range opgraph.CompID(g.NumComps()) {
 		r.Begin(c)
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			r.Copy(op)
@@ -188,13 +189,13 @@ func with(g *components.Graph, n int64, params []components.OpID, dims map[compo
 		}
 		tiles := slices.Repeat([]string{"1"}, g.Shapes.Rank(g.Ops.Shape[op]))
 		tiles[k] = strconv.FormatInt(n, 10)
-		out.g.SetAttrStr(r.At(op), components.AttrSharding, fmt.Sprintf("{devices=[%s]<=[%d]}", strings.Join(tiles, ","), n))
+		out.g.SetAttrStr(r.At(op), opgraph.AttrSharding, fmt.Sprintf("{devices=[%s]<=[%d]}", strings.Join(tiles, ","), n))
 		out.along = append(out.along, fmt.Sprintf("%s.%d", g.OpText(op), k))
 	}
 	return out
 }
 
-func names(g *components.Graph, params []components.OpID) string {
+func names(g *opgraph.Graph, params []opgraph.OpID) string {
 	const most = 8
 	var list []string
 	for i, op := range params {
@@ -211,13 +212,13 @@ func names(g *components.Graph, params []components.OpID) string {
 // has the shape of may be state that the module updates, such as weights. Where
 // half of them are, as in a training step, the batch is the leading dimension
 // that most of the others have; else it is that of the first result.
-func batch(g *components.Graph, params []components.OpID, n int64) (found map[components.OpID]int, training bool, err error) {
+func batch(g *opgraph.Graph, params []opgraph.OpID, n int64) (found map[opgraph.OpID]int, training bool, err error) {
 	t := &g.Shapes
 	type shape struct {
-		elem components.ElemType
+		elem opgraph.ElemType
 		dims string
 	}
-	of := func(s components.ShapeID) shape { return shape{t.Elem(s), fmt.Sprint(t.Dims(s))} }
+	of := func(s opgraph.ShapeID) shape { return shape{t.Elem(s), fmt.Sprint(t.Dims(s))} }
 	results := map[shape]int{}
 	first := int64(0)
 	for _, s := range arrays(t, g.Ops.Shape[g.Comps.Root[g.Entry]], nil) {
@@ -229,7 +230,7 @@ func batch(g *components.Graph, params []components.OpID, n int64) (found map[co
 		}
 	}
 	state := 0
-	var data []components.OpID
+	var data []opgraph.OpID
 	for _, op := range params {
 		s := g.Ops.Shape[op]
 		switch {
@@ -257,7 +258,7 @@ func batch(g *components.Graph, params []components.OpID, n int64) (found map[co
 	} else {
 		data = params
 	}
-	out := map[components.OpID]int{}
+	out := map[opgraph.OpID]int{}
 	for _, op := range data {
 		if s := g.Ops.Shape[op]; !t.IsTuple(s) && t.Rank(s) > 0 && t.Dims(s)[0] == size && size > 0 && size%n == 0 {
 			out[op] = 0

@@ -6,35 +6,35 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // emitter writes one device's share of a planned graph.
 type emitter struct {
 	*planner
-	r      *components.Rewriter
-	to     *components.Graph
-	plain  map[components.OpID]components.OpID // values cut as planned
-	made   map[string]components.OpID          // values made in another cut
-	comp   components.CompID
-	late   []components.OpID // all-reduces whose function is made at the end
-	bodyOf map[components.CompID][]spec
-	counts map[components.OpKind]int
+	r      *opgraph.Rewriter
+	to     *opgraph.Graph
+	plain  map[opgraph.OpID]opgraph.OpID // values cut as planned
+	made   map[string]opgraph.OpID       // values made in another cut
+	comp   opgraph.CompID
+	late   []opgraph.OpID // all-reduces whose function is made at the end
+	bodyOf map[opgraph.CompID][]spec
+	counts map[opgraph.OpKind]int
 	whole  map[string]int // by name, operators that every device does whole though an operand is cut
 }
 
 // local returns the shape of one device's part.
-func (e *emitter) local(s components.ShapeID, list []spec) components.ShapeID {
+func (e *emitter) local(s opgraph.ShapeID, list []spec) opgraph.ShapeID {
 	t := &e.to.Shapes
-	if m := t.Tuple(s); t.Elem(s) == components.ElemTuple || t.Elem(s) == components.ElemBuffer {
-		shapes := make([]components.ShapeID, len(m))
+	if m := t.Tuple(s); t.Elem(s) == opgraph.ElemTuple || t.Elem(s) == opgraph.ElemBuffer {
+		shapes := make([]opgraph.ShapeID, len(m))
 		at := 0
-		for i, x := range append([]components.ShapeID(nil), m...) {
+		for i, x := range append([]opgraph.ShapeID(nil), m...) {
 			n := leaves(t, x)
 			shapes[i] = e.local(x, list[at:at+n])
 			at += n
 		}
-		if t.Elem(s) == components.ElemBuffer {
+		if t.Elem(s) == opgraph.ElemBuffer {
 			return t.AddBuffer(shapes[0])
 		}
 		return t.AddTuple(shapes)
@@ -51,11 +51,11 @@ func (e *emitter) local(s components.ShapeID, list []spec) components.ShapeID {
 	return t.AddArrayLayout(t.Elem(s), dims, t.Layout(s))
 }
 
-func (e *emitter) graph() *components.Graph {
+func (e *emitter) graph() *opgraph.Graph {
 	g := e.g
-	for c := range components.CompID(g.NumComps()) {
+	for c := range opgraph.CompID(g.NumComps()) {
 		e.comp = c
-		e.plain, e.made = map[components.OpID]components.OpID{}, map[string]components.OpID{}
+		e.plain, e.made = map[opgraph.OpID]opgraph.OpID{}, map[string]opgraph.OpID{}
 		e.r.Begin(c)
 		in, planned := e.in[c]
 		if !planned {
@@ -65,7 +65,7 @@ func (e *emitter) graph() *components.Graph {
 			e.r.End(c)
 			continue
 		}
-		at := map[components.OpID]int{}
+		at := map[opgraph.OpID]int{}
 		n := 0
 		for _, op := range g.Params(c, nil) {
 			at[op] = n
@@ -73,20 +73,20 @@ func (e *emitter) graph() *components.Graph {
 		}
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			switch kind := g.Ops.Kind[op]; {
-			case kind == components.OpParameter:
+			case kind == opgraph.OpParameter:
 				k := at[op]
 				e.put(op, e.r.CopyAs(op, e.local(g.Ops.Shape[op], in[k:k+leaves(&g.Shapes, g.Ops.Shape[op])]), nil))
-			case kind == components.OpTuple || len(e.out[op]) == 1 && e.out[op][0].free:
+			case kind == opgraph.OpTuple || len(e.out[op]) == 1 && e.out[op][0].free:
 				// made where it is used
 			default:
 				e.put(op, e.op(op, kind))
 			}
 		}
-		root := e.value(components.Operand{Op: g.Comps.Root[c]}, e.wanted(c))
+		root := e.value(opgraph.Operand{Op: g.Comps.Root[c]}, e.wanted(c))
 		e.to.EndComputation(root)
 	}
 	if len(e.late) > 0 {
-		made := map[components.ElemType]components.CompID{}
+		made := map[opgraph.ElemType]opgraph.CompID{}
 		for _, op := range e.late {
 			elem := e.to.Shapes.Elem(e.to.Ops.Shape[op])
 			c, ok := made[elem]
@@ -94,8 +94,8 @@ func (e *emitter) graph() *components.Graph {
 				s := e.to.Array(elem)
 				c = e.to.BeginComputation("partition_add_" + elem.String())
 				a, b := e.to.AddParameter("x", s, 0), e.to.AddParameter("y", s, 1)
-				e.to.AddOp(components.OpAdd, "", s, a, b)
-				e.to.EndComputation(components.NoOp)
+				e.to.AddOp(opgraph.OpAdd, "", s, a, b)
+				e.to.EndComputation(opgraph.NoOp)
 				made[elem] = c
 			}
 			e.to.SetCall(op, 0, c)
@@ -107,7 +107,7 @@ func (e *emitter) graph() *components.Graph {
 
 // wanted returns the cut of a computation's result: that of the state for the
 // body of a loop.
-func (e *emitter) wanted(c components.CompID) []spec {
+func (e *emitter) wanted(c opgraph.CompID) []spec {
 	if w, ok := e.bodies()[c]; ok {
 		return w
 	}
@@ -116,16 +116,16 @@ func (e *emitter) wanted(c components.CompID) []spec {
 
 // bodies maps the body of each loop to the cut of its state, and each branch
 // of a conditional to that of the first.
-func (e *emitter) bodies() map[components.CompID][]spec {
+func (e *emitter) bodies() map[opgraph.CompID][]spec {
 	if e.bodyOf == nil {
-		e.bodyOf = map[components.CompID][]spec{}
-		for op := range components.OpID(e.g.NumOps()) {
+		e.bodyOf = map[opgraph.CompID][]spec{}
+		for op := range opgraph.OpID(e.g.NumOps()) {
 			switch e.g.Ops.Kind[op] {
-			case components.OpWhile:
-				if b := e.g.Called(op, components.RoleBody); e.in[b] != nil {
+			case opgraph.OpWhile:
+				if b := e.g.Called(op, opgraph.RoleBody); e.in[b] != nil {
 					e.bodyOf[b] = e.in[b]
 				}
-			case components.OpConditional:
+			case opgraph.OpConditional:
 				for _, call := range e.g.Calls(op) {
 					if e.out[op] != nil {
 						e.bodyOf[call.Comp] = e.out[op]
@@ -137,16 +137,16 @@ func (e *emitter) bodies() map[components.CompID][]spec {
 	return e.bodyOf
 }
 
-func (e *emitter) put(op, to components.OpID) {
+func (e *emitter) put(op, to opgraph.OpID) {
 	e.plain[op] = to
 	e.r.Put(op, to)
 }
 
 // value returns an operand cut as want says, or as planned where want is nil.
-func (e *emitter) value(o components.Operand, want []spec) components.OpID {
+func (e *emitter) value(o opgraph.Operand, want []spec) opgraph.OpID {
 	g := e.g
 	if o.Path != 0 {
-		at := e.value(components.Operand{Op: o.Op}, nil)
+		at := e.value(opgraph.Operand{Op: o.Op}, nil)
 		list, s := whole(e.out[o.Op]), g.Ops.Shape[o.Op]
 		for _, i := range g.Path(o.Path) {
 			list, s = part(&g.Shapes, list, s, int(i))
@@ -163,7 +163,7 @@ func (e *emitter) value(o components.Operand, want []spec) components.OpID {
 	if want == nil {
 		want = whole(have)
 	}
-	if g.Ops.Kind[op] == components.OpTuple {
+	if g.Ops.Kind[op] == opgraph.OpTuple {
 		return e.tuple(op, want)
 	}
 	if len(have) == 1 && !g.Shapes.IsTuple(g.Ops.Shape[op]) {
@@ -180,17 +180,17 @@ func (e *emitter) value(o components.Operand, want []spec) components.OpID {
 	if same || len(elems) != len(have) || len(have) != len(want) {
 		return e.plain[op]
 	}
-	list := make([]components.OpID, len(elems))
+	list := make([]opgraph.OpID, len(elems))
 	for i, s := range elems {
 		x := e.to.AddTupleElement("", e.plain[op], i)
 		e.r.Place(x, op)
 		list[i] = e.recut(op, x, s, have[i], want[i])
 	}
-	return e.add(op, components.OpTuple, e.local(g.Ops.Shape[op], want), list...)
+	return e.add(op, opgraph.OpTuple, e.local(g.Ops.Shape[op], want), list...)
 }
 
 // key names a value in a cut.
-func key(op components.OpID, want []spec) string {
+func key(op opgraph.OpID, want []spec) string {
 	var b strings.Builder
 	fmt.Fprint(&b, op)
 	for _, s := range want {
@@ -199,20 +199,20 @@ func key(op components.OpID, want []spec) string {
 	return b.String()
 }
 
-func (e *emitter) tuple(op components.OpID, want []spec) components.OpID {
+func (e *emitter) tuple(op opgraph.OpID, want []spec) opgraph.OpID {
 	k := key(op, want)
 	if v, ok := e.made[k]; ok {
 		return v
 	}
 	g := e.g
-	var list []components.OpID
+	var list []opgraph.OpID
 	at := 0
 	for _, o := range g.Operands(op) {
 		n := leaves(&g.Shapes, g.OperandShape(o))
 		list = append(list, e.value(o, want[at:at+n]))
 		at += n
 	}
-	v := e.to.AddOp(components.OpTuple, g.OpText(op), e.local(g.Ops.Shape[op], want), list...)
+	v := e.to.AddOp(opgraph.OpTuple, g.OpText(op), e.local(g.Ops.Shape[op], want), list...)
 	e.r.Place(v, op)
 	e.made[k] = v
 	e.r.Put(op, v)
@@ -220,7 +220,7 @@ func (e *emitter) tuple(op components.OpID, want []spec) components.OpID {
 }
 
 // remake makes a free value in a cut.
-func (e *emitter) remake(op components.OpID, want spec) components.OpID {
+func (e *emitter) remake(op opgraph.OpID, want spec) opgraph.OpID {
 	want.free = false
 	k := key(op, []spec{want})
 	if v, ok := e.made[k]; ok {
@@ -234,9 +234,9 @@ func (e *emitter) remake(op components.OpID, want spec) components.OpID {
 			d.cuts[i] = want.at(f.out)
 		}
 	}
-	var args []components.Operand
+	var args []opgraph.Operand
 	for i, o := range g.Operands(op) {
-		args = append(args, components.Operand{Op: e.value(o, []spec{d.arg(i, g.Shapes.Rank(g.OperandShape(o)))})})
+		args = append(args, opgraph.Operand{Op: e.value(o, []spec{d.arg(i, g.Shapes.Rank(g.OperandShape(o)))})})
 	}
 	got := d.out()
 	if len(got.dims) == 0 && want.used() != 0 { // it cannot be made so: cut afterwards
@@ -250,12 +250,12 @@ func (e *emitter) remake(op components.OpID, want spec) components.OpID {
 }
 
 // op emits an operator and completes its sums.
-func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID {
+func (e *emitter) op(op opgraph.OpID, kind opgraph.OpKind) opgraph.OpID {
 	g := e.g
 	args := g.Operands(op)
 	out := e.out[op]
-	operands := func(want func(i int) []spec) []components.Operand {
-		list := make([]components.Operand, len(args))
+	operands := func(want func(i int) []spec) []opgraph.Operand {
+		list := make([]opgraph.Operand, len(args))
 		for i, o := range args {
 			list[i].Op = e.value(o, want(i))
 		}
@@ -263,17 +263,17 @@ func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID
 	}
 	planned := func(int) []spec { return nil }
 	switch kind {
-	case components.OpWhile:
+	case opgraph.OpWhile:
 		return e.r.CopyAs(op, e.local(g.Ops.Shape[op], out), operands(func(int) []spec { return out }))
-	case components.OpCall:
-		in := e.in[g.Called(op, components.RoleToApply)]
+	case opgraph.OpCall:
+		in := e.in[g.Called(op, opgraph.RoleToApply)]
 		at := 0
 		return e.r.CopyAs(op, e.local(g.Ops.Shape[op], out), operands(func(i int) []spec {
 			n := leaves(&g.Shapes, g.OperandShape(args[i]))
 			at += n
 			return in[at-n : at]
 		}))
-	case components.OpConditional:
+	case opgraph.OpConditional:
 		calls := g.Calls(op)
 		return e.r.CopyAs(op, e.local(g.Ops.Shape[op], out), operands(func(i int) []spec {
 			if i == 0 || i > len(calls) {
@@ -281,7 +281,7 @@ func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID
 			}
 			return e.in[calls[i-1].Comp]
 		}))
-	case components.OpGetTupleElement, components.OpOptBarrier, components.OpDomain, components.OpAddDependency, components.OpAfterAll:
+	case opgraph.OpGetTupleElement, opgraph.OpOptBarrier, opgraph.OpDomain, opgraph.OpAddDependency, opgraph.OpAfterAll:
 		return e.r.CopyAs(op, e.local(g.Ops.Shape[op], whole(out)), operands(planned))
 	}
 	switch target(g, op) {
@@ -293,7 +293,7 @@ func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID
 		if e.to.Shapes.SameArray(e.to.Ops.Shape[v], shape) {
 			return v
 		}
-		return e.r.CopyAs(op, shape, []components.Operand{{Op: v}})
+		return e.r.CopyAs(op, shape, []opgraph.Operand{{Op: v}})
 	}
 	d := e.decide(op)
 	if e.doneWhole(op, &d) {
@@ -335,7 +335,7 @@ func (e *emitter) op(op components.OpID, kind components.OpKind) components.OpID
 
 // doneWhole reports whether d leaves nothing of an operator cut though an
 // operand is.
-func (e *emitter) doneWhole(op components.OpID, d *decision) bool {
+func (e *emitter) doneWhole(op opgraph.OpID, d *decision) bool {
 	for _, cut := range d.cuts {
 		if cut != 0 {
 			return false
@@ -352,7 +352,7 @@ func (e *emitter) doneWhole(op components.OpID, d *decision) bool {
 }
 
 // recutAll cuts the results of an operator that every device has done whole.
-func (e *emitter) recutAll(op, v components.OpID, out []spec) components.OpID {
+func (e *emitter) recutAll(op, v opgraph.OpID, out []spec) opgraph.OpID {
 	if len(out) == 1 && !e.g.Shapes.IsTuple(e.g.Ops.Shape[op]) {
 		return e.recut(op, v, e.g.Ops.Shape[op], spec{}, out[0])
 	}
@@ -360,36 +360,36 @@ func (e *emitter) recutAll(op, v components.OpID, out []spec) components.OpID {
 }
 
 // sizes corrects the attributes that repeat sizes of dimensions.
-func (e *emitter) sizes(op, v components.OpID, kind components.OpKind) {
+func (e *emitter) sizes(op, v opgraph.OpID, kind opgraph.OpKind) {
 	t := &e.to.Shapes
 	dims := t.Dims(e.to.Ops.Shape[v])
 	switch kind {
-	case components.OpSlice:
-		cut := append([]int64(nil), e.to.Ints(v, components.AttrSlice)...)
+	case opgraph.OpSlice:
+		cut := append([]int64(nil), e.to.Ints(v, opgraph.AttrSlice)...)
 		whole := e.g.Shapes.Dims(e.g.Ops.Shape[op])
 		for d := range dims {
 			if dims[d] != whole[d] && 3*d+2 < len(cut) {
 				cut[3*d], cut[3*d+1] = 0, dims[d]
 			}
 		}
-		e.to.SetInts(v, components.AttrSlice, cut...)
-	case components.OpDynamicSlice:
-		e.to.SetInts(v, components.AttrSliceSizes, dims...)
-	case components.OpGather:
-		sizes := append([]int64(nil), e.to.Ints(v, components.AttrSliceSizes)...)
+		e.to.SetInts(v, opgraph.AttrSlice, cut...)
+	case opgraph.OpDynamicSlice:
+		e.to.SetInts(v, opgraph.AttrSliceSizes, dims...)
+	case opgraph.OpGather:
+		sizes := append([]int64(nil), e.to.Ints(v, opgraph.AttrSliceSizes)...)
 		for d, n := range t.Dims(e.to.OperandShape(e.to.Operands(v)[0])) {
 			if d < len(sizes) {
 				sizes[d] = min(sizes[d], n)
 			}
 		}
-		e.to.SetInts(v, components.AttrSliceSizes, sizes...)
+		e.to.SetInts(v, opgraph.AttrSliceSizes, sizes...)
 	}
 }
 
 // sum completes a result of which every device has a part of the sum: a
 // reduce-scatter where the result is wanted cut along the same axes, else an
 // all-reduce.
-func (e *emitter) sum(op, v components.OpID, over axisSet, have, want spec) (components.OpID, spec) {
+func (e *emitter) sum(op, v opgraph.OpID, over axisSet, have, want spec) (opgraph.OpID, spec) {
 	if over == 0 {
 		return v, have
 	}
@@ -402,32 +402,32 @@ func (e *emitter) sum(op, v components.OpID, over axisSet, have, want spec) (com
 			continue
 		}
 		dims[d] /= n
-		v = e.collective(op, components.OpReduceScatter, e.to.Array(e.to.Shapes.Elem(e.to.Ops.Shape[v]), dims...), v, cut, d)
+		v = e.collective(op, opgraph.OpReduceScatter, e.to.Array(e.to.Shapes.Elem(e.to.Ops.Shape[v]), dims...), v, cut, d)
 		have.dims[d] |= cut
 		over &^= cut
 	}
 	if over != 0 {
-		v = e.collective(op, components.OpAllReduce, e.to.Ops.Shape[v], v, over, -1)
+		v = e.collective(op, opgraph.OpAllReduce, e.to.Ops.Shape[v], v, over, -1)
 	}
 	return v, have
 }
 
-func (e *emitter) collective(op components.OpID, kind components.OpKind, shape components.ShapeID, v components.OpID, over axisSet, dim int) components.OpID {
+func (e *emitter) collective(op opgraph.OpID, kind opgraph.OpKind, shape opgraph.ShapeID, v opgraph.OpID, over axisSet, dim int) opgraph.OpID {
 	c := e.add(op, kind, shape, v)
 	e.to.SetReplicaGroups(c, e.ax.groups(over))
-	e.to.SetInt(c, components.AttrUseGlobalDeviceIDs, 1)
+	e.to.SetInt(c, opgraph.AttrUseGlobalDeviceIDs, 1)
 	if dim >= 0 {
-		e.to.SetInts(c, components.AttrDimensions, int64(dim))
+		e.to.SetInts(c, opgraph.AttrDimensions, int64(dim))
 	}
-	if kind == components.OpAllReduce || kind == components.OpReduceScatter {
-		e.to.AddCall(c, components.RoleToApply, components.NoComp)
+	if kind == opgraph.OpAllReduce || kind == opgraph.OpReduceScatter {
+		e.to.AddCall(c, opgraph.RoleToApply, opgraph.NoComp)
 		e.late = append(e.late, c)
 	}
 	e.counts[kind]++
 	return c
 }
 
-func (e *emitter) add(op components.OpID, kind components.OpKind, shape components.ShapeID, args ...components.OpID) components.OpID {
+func (e *emitter) add(op opgraph.OpID, kind opgraph.OpKind, shape opgraph.ShapeID, args ...opgraph.OpID) opgraph.OpID {
 	v := e.to.AddOp(kind, "", shape, args...)
 	e.r.Place(v, op)
 	return v
@@ -435,7 +435,7 @@ func (e *emitter) add(op components.OpID, kind components.OpKind, shape componen
 
 // recut brings an array from one cut to another: all-to-all for axes that
 // change dimension, all-gather for those that go, a slice for those that come.
-func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, want spec) components.OpID {
+func (e *emitter) recut(op, v opgraph.OpID, global opgraph.ShapeID, have, want spec) opgraph.OpID {
 	if have.equal(want) {
 		return v
 	}
@@ -450,7 +450,7 @@ func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, 
 	for d := range rank {
 		now.dims[d] = have.at(d)
 	}
-	shape := func() components.ShapeID {
+	shape := func() opgraph.ShapeID {
 		dims := append([]int64(nil), t.Dims(global)...)
 		for d := range dims {
 			n := e.ax.size(now.dims[d])
@@ -467,11 +467,11 @@ func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, 
 			}
 			now.dims[d] &^= moved
 			now.dims[to] |= moved
-			x = e.collective(op, components.OpAllToAll, shape(), x, moved, to)
+			x = e.collective(op, opgraph.OpAllToAll, shape(), x, moved, to)
 		}
 		if gone := now.dims[d] &^ want.at(d); gone != 0 {
 			now.dims[d] &^= gone
-			x = e.collective(op, components.OpAllGather, shape(), x, gone, d)
+			x = e.collective(op, opgraph.OpAllGather, shape(), x, gone, d)
 		}
 	}
 	if !now.equal(want) {
@@ -484,8 +484,8 @@ func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, 
 		for d := range from {
 			cut = append(cut, 0, min(t.Dims(s)[d], from[d]), 1)
 		}
-		x = e.add(op, components.OpSlice, s, x)
-		e.to.SetInts(x, components.AttrSlice, cut...)
+		x = e.add(op, opgraph.OpSlice, s, x)
+		e.to.SetInts(x, opgraph.AttrSlice, cut...)
 	}
 	e.made[k] = x
 	return x
@@ -493,7 +493,7 @@ func (e *emitter) recut(op, v components.OpID, global components.ShapeID, have, 
 
 func (e *emitter) note(devices int64) string {
 	var parts []string
-	for _, k := range []components.OpKind{components.OpAllGather, components.OpAllReduce, components.OpReduceScatter, components.OpAllToAll, components.OpCollectivePermute} {
+	for _, k := range []opgraph.OpKind{opgraph.OpAllGather, opgraph.OpAllReduce, opgraph.OpReduceScatter, opgraph.OpAllToAll, opgraph.OpCollectivePermute} {
 		if n := e.counts[k]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, k))
 		}

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // halo is what one device's part of a window dimension lacks of its
@@ -20,15 +20,15 @@ type halo struct {
 //
 // One part of the result, out/n windows, reads stride*(out/n-1)+reach elements
 // from PadLow before the part of the operand on.
-func haloOf(w components.WindowDim, in, out, n int64) (h halo, ok bool) {
+func haloOf(w opgraph.WindowDim, in, out, n int64) (h halo, ok bool) {
 	if n < 1 || in%n != 0 || out%n != 0 || w.LHSDilate > 1 || w.Stride < 1 || w.PadLow < 0 {
 		return h, false
 	}
 	part, made := in/n, out/n
-	if components.MulSize(made, w.Stride) != part {
+	if opgraph.MulSize(made, w.Stride) != part {
 		return h, false
 	}
-	reach := components.MulSize(max(w.Size, 1)-1, max(w.RHSDilate, 1)) + 1
+	reach := opgraph.MulSize(max(w.Size, 1)-1, max(w.RHSDilate, 1)) + 1
 	rest := w.Stride*(made-1) + reach - part - w.PadLow
 	h = halo{low: w.PadLow, high: max(rest, 0), pad: min(rest, 0)}
 	return h, h.low <= part && h.high <= part
@@ -37,7 +37,7 @@ func haloOf(w components.WindowDim, in, out, n int64) (h halo, ok bool) {
 // halos gives the operands of the window operator op what their
 // parts lack: slices of the neighbours' parts, which come by a
 // collective-permute from each side.
-func (e *emitter) halos(op components.OpID, d *decision, list []components.Operand) (window []components.WindowDim) {
+func (e *emitter) halos(op opgraph.OpID, d *decision, list []opgraph.Operand) (window []opgraph.WindowDim) {
 	g := e.g
 	for k, f := range d.rule.factors {
 		if f.window == 0 || d.cuts[k] == 0 {
@@ -64,16 +64,16 @@ func (e *emitter) halos(op components.OpID, d *decision, list []components.Opera
 }
 
 // first returns the shape of the first result of op.
-func (p *planner) first(op components.OpID) components.ShapeID {
+func (p *planner) first(op opgraph.OpID) opgraph.ShapeID {
 	return arrays(&p.g.Shapes, p.g.Ops.Shape[op], nil)[0]
 }
 
 // extend joins v, cut along dim, with the halo from its neighbours.
-func (e *emitter) extend(op, v components.OpID, dim int, h halo, cut axisSet) components.OpID {
+func (e *emitter) extend(op, v opgraph.OpID, dim int, h halo, cut axisSet) opgraph.OpID {
 	t := &e.to.Shapes
 	dims := slices.Clone(t.Dims(e.to.Ops.Shape[v]))
 	elem := t.Elem(e.to.Ops.Shape[v])
-	edge := func(lo, hi int64, step int) components.OpID {
+	edge := func(lo, hi int64, step int) opgraph.OpID {
 		var bounds []int64
 		for d, n := range dims {
 			if d == dim {
@@ -85,14 +85,14 @@ func (e *emitter) extend(op, v components.OpID, dim int, h halo, cut axisSet) co
 		part := slices.Clone(dims)
 		part[dim] = hi - lo
 		s := e.to.Array(elem, part...)
-		x := e.add(op, components.OpSlice, s, v)
-		e.to.SetInts(x, components.AttrSlice, bounds...)
-		x = e.add(op, components.OpCollectivePermute, s, x)
-		e.to.SetInts(x, components.AttrSourceTargetPairs, e.ax.neighbours(cut, step)...)
-		e.counts[components.OpCollectivePermute]++
+		x := e.add(op, opgraph.OpSlice, s, v)
+		e.to.SetInts(x, opgraph.AttrSlice, bounds...)
+		x = e.add(op, opgraph.OpCollectivePermute, s, x)
+		e.to.SetInts(x, opgraph.AttrSourceTargetPairs, e.ax.neighbours(cut, step)...)
+		e.counts[opgraph.OpCollectivePermute]++
 		return x
 	}
-	parts := []components.OpID{v}
+	parts := []opgraph.OpID{v}
 	size := dims[dim]
 	if h.low > 0 {
 		parts = slices.Insert(parts, 0, edge(size-h.low, size, 1))
@@ -105,8 +105,8 @@ func (e *emitter) extend(op, v components.OpID, dim int, h halo, cut axisSet) co
 	}
 	whole := slices.Clone(dims)
 	whole[dim] += h.low + h.high
-	x := e.add(op, components.OpConcatenate, e.to.Array(elem, whole...), parts...)
-	e.to.SetInts(x, components.AttrDimensions, int64(dim))
+	x := e.add(op, opgraph.OpConcatenate, e.to.Array(elem, whole...), parts...)
+	e.to.SetInts(x, opgraph.AttrDimensions, int64(dim))
 	return x
 }
 

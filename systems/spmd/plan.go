@@ -6,23 +6,23 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // planner decides how every array of a graph is cut.
 type planner struct {
-	g      *components.Graph
+	g      *opgraph.Graph
 	ax     axes
-	ann    map[components.OpID][]spec // stated, one a leaf
-	out    [][]spec                   // by operator, one a leaf
-	in     map[components.CompID][]spec
-	result map[components.CompID][]spec
+	ann    map[opgraph.OpID][]spec // stated, one a leaf
+	out    [][]spec                // by operator, one a leaf
+	in     map[opgraph.CompID][]spec
+	result map[opgraph.CompID][]spec
 	meshes map[string]mesh
 }
 
 // leaves returns the number of arrays (and tokens) of a shape.
-func leaves(t *components.ShapeTable, s components.ShapeID) int {
-	if e := t.Elem(s); e != components.ElemTuple && e != components.ElemBuffer {
+func leaves(t *opgraph.ShapeTable, s opgraph.ShapeID) int {
+	if e := t.Elem(s); e != opgraph.ElemTuple && e != opgraph.ElemBuffer {
 		return 1
 	}
 	n := 0
@@ -33,8 +33,8 @@ func leaves(t *components.ShapeTable, s components.ShapeID) int {
 }
 
 // arrays appends the array shapes of a shape in order.
-func arrays(t *components.ShapeTable, s components.ShapeID, dst []components.ShapeID) []components.ShapeID {
-	if e := t.Elem(s); e != components.ElemTuple && e != components.ElemBuffer {
+func arrays(t *opgraph.ShapeTable, s opgraph.ShapeID, dst []opgraph.ShapeID) []opgraph.ShapeID {
+	if e := t.Elem(s); e != opgraph.ElemTuple && e != opgraph.ElemBuffer {
 		return append(dst, s)
 	}
 	for _, m := range t.Tuple(s) {
@@ -46,13 +46,13 @@ func arrays(t *components.ShapeTable, s components.ShapeID, dst []components.Sha
 // annotations reads the shardings of every operator.
 func (p *planner) annotations() error {
 	g := p.g
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		var list []spec
 		var err error
-		if text := g.AttrStr(op, components.AttrSharding); text != "" {
+		if text := g.AttrStr(op, opgraph.AttrSharding); text != "" {
 			list, err = p.ax.parseHLO(text)
 		}
-		if m := sdyAttribute.FindStringSubmatch(g.AttrStr(op, components.AttrFrontend)); err == nil && m != nil {
+		if m := sdyAttribute.FindStringSubmatch(g.AttrStr(op, opgraph.AttrFrontend)); err == nil && m != nil {
 			var other []spec
 			if other, err = p.ax.parseSdy(m[1], p.meshes); list == nil {
 				list = other
@@ -89,12 +89,12 @@ func (p *planner) annotations() error {
 func (p *planner) backward() {
 	g := p.g
 	users := make([]uint8, g.NumOps())
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		for _, o := range g.Operands(op) {
 			users[o.Op] = min(users[o.Op]+1, 2)
 		}
 	}
-	for op := components.OpID(g.NumOps()); op > 0; {
+	for op := opgraph.OpID(g.NumOps()); op > 0; {
 		op--
 		ann, ok := p.ann[op]
 		if !ok || len(ann) != 1 || ann[0].used() == 0 || !(g.Ops.Kind[op].IsElementwise() || target(g, op) == "Sharding") {
@@ -102,7 +102,7 @@ func (p *planner) backward() {
 		}
 		for _, o := range g.Operands(op) {
 			if _, has := p.ann[o.Op]; !has && o.Path == 0 && users[o.Op] == 1 && g.Shapes.SameDims(g.Ops.Shape[o.Op], g.Ops.Shape[op]) && !g.Shapes.IsTuple(g.Ops.Shape[o.Op]) {
-				if k := g.Ops.Kind[o.Op]; k != components.OpGetTupleElement && (k != components.OpCustomCall || target(g, o.Op) == "Sharding") {
+				if k := g.Ops.Kind[o.Op]; k != opgraph.OpGetTupleElement && (k != opgraph.OpCustomCall || target(g, o.Op) == "Sharding") {
 					p.ann[o.Op] = ann
 				}
 			}
@@ -112,11 +112,11 @@ func (p *planner) backward() {
 
 // target returns the target of a custom call; "" for other operators, and for
 // the partitioner's marks where they have not one array.
-func target(g *components.Graph, op components.OpID) string {
-	if g.Ops.Kind[op] != components.OpCustomCall {
+func target(g *opgraph.Graph, op opgraph.OpID) string {
+	if g.Ops.Kind[op] != opgraph.OpCustomCall {
 		return ""
 	}
-	t := g.AttrStr(op, components.AttrCustomCallTarget)
+	t := g.AttrStr(op, opgraph.AttrCustomCallTarget)
 	switch t {
 	case "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape":
 		args := g.Operands(op)
@@ -131,7 +131,7 @@ func target(g *components.Graph, op components.OpID) string {
 }
 
 // operand returns the specs of an operand.
-func (p *planner) operand(o components.Operand) []spec {
+func (p *planner) operand(o opgraph.Operand) []spec {
 	list, s := p.out[o.Op], p.g.Ops.Shape[o.Op]
 	for _, i := range p.g.Path(o.Path) {
 		list, s = part(&p.g.Shapes, list, s, int(i))
@@ -140,7 +140,7 @@ func (p *planner) operand(o components.Operand) []spec {
 }
 
 // part returns the leaves of element i of a tuple.
-func part(t *components.ShapeTable, list []spec, s components.ShapeID, i int) ([]spec, components.ShapeID) {
+func part(t *opgraph.ShapeTable, list []spec, s opgraph.ShapeID, i int) ([]spec, opgraph.ShapeID) {
 	at := 0
 	for k, m := range t.Tuple(s) {
 		n := leaves(t, m)
@@ -156,7 +156,7 @@ var errDeep = errors.New("its computations are nested too deep")
 
 // comp plans a computation whose parameters are cut as in says, one spec a
 // leaf of all parameters.
-func (p *planner) comp(c components.CompID, in []spec, depth int) error {
+func (p *planner) comp(c opgraph.CompID, in []spec, depth int) error {
 	if depth > 64 {
 		return errDeep
 	}
@@ -165,7 +165,7 @@ func (p *planner) comp(c components.CompID, in []spec, depth int) error {
 		in[i].free = false // values do not move into another computation
 	}
 	p.in[c] = in
-	at := map[components.OpID]int{}
+	at := map[opgraph.OpID]int{}
 	n := 0
 	for _, op := range g.Params(c, nil) {
 		at[op] = n
@@ -173,7 +173,7 @@ func (p *planner) comp(c components.CompID, in []spec, depth int) error {
 	}
 	for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 		var list []spec
-		if g.Ops.Kind[op] == components.OpParameter {
+		if g.Ops.Kind[op] == opgraph.OpParameter {
 			list = in[at[op] : at[op]+leaves(&g.Shapes, g.Ops.Shape[op])]
 		} else {
 			var err error
@@ -188,7 +188,7 @@ func (p *planner) comp(c components.CompID, in []spec, depth int) error {
 }
 
 // op returns how the results of an operator are cut.
-func (p *planner) op(op components.OpID, depth int) ([]spec, error) {
+func (p *planner) op(op opgraph.OpID, depth int) ([]spec, error) {
 	g := p.g
 	args := g.Operands(op)
 	var all []spec
@@ -198,17 +198,17 @@ func (p *planner) op(op components.OpID, depth int) ([]spec, error) {
 	n := leaves(&g.Shapes, g.Ops.Shape[op])
 	kind := g.Ops.Kind[op]
 	switch kind {
-	case components.OpTuple, components.OpOptBarrier, components.OpDomain:
+	case opgraph.OpTuple, opgraph.OpOptBarrier, opgraph.OpDomain:
 		return all, nil
-	case components.OpAddDependency:
+	case opgraph.OpAddDependency:
 		return p.operand(args[0]), nil
-	case components.OpGetTupleElement:
+	case opgraph.OpGetTupleElement:
 		list, _ := part(&g.Shapes, p.operand(args[0]), g.OperandShape(args[0]), int(g.Ops.Index[op]))
 		return list, nil
-	case components.OpWhile:
+	case opgraph.OpWhile:
 		return p.while(op, slices.Clone(all), depth)
-	case components.OpCall:
-		c := g.Called(op, components.RoleToApply)
+	case opgraph.OpCall:
+		c := g.Called(op, opgraph.RoleToApply)
 		if in, ok := p.in[c]; ok && len(in) == len(all) {
 			all = in // called before: its operands are cut as then
 		}
@@ -216,7 +216,7 @@ func (p *planner) op(op components.OpID, depth int) ([]spec, error) {
 			return nil, err
 		}
 		return whole(p.result[c]), nil
-	case components.OpConditional:
+	case opgraph.OpConditional:
 		var list []spec
 		for i, call := range g.Calls(op) {
 			if i+1 < len(args) {
@@ -256,20 +256,20 @@ func whole(list []spec) []spec {
 }
 
 // makesFree reports whether each device can make its part of the result alone.
-func (p *planner) makesFree(op components.OpID, kind components.OpKind, args []spec) bool {
+func (p *planner) makesFree(op opgraph.OpID, kind opgraph.OpKind, args []spec) bool {
 	g := p.g
 	if g.Shapes.IsTuple(g.Ops.Shape[op]) {
 		return false
 	}
 	switch kind {
-	case components.OpConstant, components.OpIota:
+	case opgraph.OpConstant, opgraph.OpIota:
 		return true
-	case components.OpBroadcast:
+	case opgraph.OpBroadcast:
 		return g.Shapes.Rank(g.OperandShape(g.Operands(op)[0])) == 0 || args[0].free
-	case components.OpReshape:
+	case opgraph.OpReshape:
 		return args[0].free
 	}
-	if !kind.IsElementwise() || len(args) == 0 || kind == components.OpMap {
+	if !kind.IsElementwise() || len(args) == 0 || kind == opgraph.OpMap {
 		return false
 	}
 	for i, a := range args {
@@ -282,9 +282,9 @@ func (p *planner) makesFree(op components.OpID, kind components.OpKind, args []s
 
 // while plans the body and the condition of a loop until the state is cut
 // alike before and after.
-func (p *planner) while(op components.OpID, state []spec, depth int) ([]spec, error) {
+func (p *planner) while(op opgraph.OpID, state []spec, depth int) ([]spec, error) {
 	g := p.g
-	body := g.Called(op, components.RoleBody)
+	body := g.Called(op, opgraph.RoleBody)
 	for range 4 {
 		if err := p.comp(body, slices.Clone(state), depth+1); err != nil {
 			return nil, err
@@ -303,7 +303,7 @@ func (p *planner) while(op components.OpID, state []spec, depth int) ([]spec, er
 	if err := p.comp(body, slices.Clone(state), depth+1); err != nil {
 		return nil, err
 	}
-	return state, p.comp(g.Called(op, components.RoleCondition), slices.Clone(state), depth+1)
+	return state, p.comp(g.Called(op, opgraph.RoleCondition), slices.Clone(state), depth+1)
 }
 
 // decision is how one operator is cut.
@@ -350,7 +350,7 @@ func (d *decision) sums() (s axisSet) {
 // one is stated, of its result: sums on which all operands agree first, then
 // the stated result, then the operands by size, then the other sums. An axis
 // cuts one factor.
-func (p *planner) decide(op components.OpID) decision {
+func (p *planner) decide(op opgraph.OpID) decision {
 	g := p.g
 	args := g.Operands(op)
 	r, known := ruleOf(g, op)
@@ -419,7 +419,7 @@ func (p *planner) decide(op components.OpID) decision {
 }
 
 // divides reports whether all dimensions of a factor can be cut so.
-func (p *planner) divides(op components.OpID, f *factor, cut axisSet) bool {
+func (p *planner) divides(op opgraph.OpID, f *factor, cut axisSet) bool {
 	g := p.g
 	n := p.ax.size(cut)
 	if f.window != 0 {
@@ -451,25 +451,25 @@ func (p *planner) divides(op components.OpID, f *factor, cut axisSet) bool {
 // pending reports whether the shapes of a graph are those of all devices: it
 // has shardings, and neither the marks of XLA's partitioner nor collectives of
 // its devices outside a manual region, which only local shapes have.
-func pending(g *components.Graph) bool {
-	if g.IsScheduled || g.Entry == components.NoComp || strings.Contains(g.CompText(g.Entry), "_spmd") {
+func pending(g *opgraph.Graph) bool {
+	if g.IsScheduled || g.Entry == opgraph.NoComp || strings.Contains(g.CompText(g.Entry), "_spmd") {
 		return false
 	}
 	cut, manual, joined := false, false, false
 	for _, c := range g.BottomUp() {
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
-			text := g.AttrStr(op, components.AttrSharding)
-			cut = cut || strings.Contains(text, "devices=") || strings.Contains(g.AttrStr(op, components.AttrFrontend), "xla.sdy.sharding")
+			text := g.AttrStr(op, opgraph.AttrSharding)
+			cut = cut || strings.Contains(text, "devices=") || strings.Contains(g.AttrStr(op, opgraph.AttrFrontend), "xla.sdy.sharding")
 			manual = manual || strings.Contains(text, "manual") || target(g, op) == "SPMDFullToShardShape"
-			joined = joined || g.Ops.Kind[op].IsCollective() && g.IntOr(op, components.AttrUseGlobalDeviceIDs, 0) != 0
+			joined = joined || g.Ops.Kind[op].IsCollective() && g.IntOr(op, opgraph.AttrUseGlobalDeviceIDs, 0) != 0
 		}
 	}
 	return cut && (manual || !joined)
 }
 
 // plan cuts the entry.
-func newPlan(g *components.Graph) (*planner, error) {
-	p := &planner{g: g, ann: map[components.OpID][]spec{}, in: map[components.CompID][]spec{}, result: map[components.CompID][]spec{}, meshes: meshes(g)}
+func newPlan(g *opgraph.Graph) (*planner, error) {
+	p := &planner{g: g, ann: map[opgraph.OpID][]spec{}, in: map[opgraph.CompID][]spec{}, result: map[opgraph.CompID][]spec{}, meshes: meshes(g)}
 	p.out = make([][]spec, g.NumOps())
 	p.ax.devices = max(g.Partitions, 1)
 	if err := p.annotations(); err != nil {

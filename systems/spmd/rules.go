@@ -3,7 +3,7 @@ package spmd
 import (
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // factor is one index of an operator's computation and the dimensions that it
@@ -36,7 +36,7 @@ func (r *rule) add(out int, sum bool, args ...int) {
 }
 
 // each adds a factor with dimension a of each operand that has the rank.
-func (r *rule) each(g *components.Graph, op components.OpID, rank, a, out int) {
+func (r *rule) each(g *opgraph.Graph, op opgraph.OpID, rank, a, out int) {
 	list := make([]int, r.n)
 	for i, o := range g.Operands(op) {
 		list[i] = -1
@@ -49,7 +49,7 @@ func (r *rule) each(g *components.Graph, op components.OpID, rank, a, out int) {
 
 // ruleOf returns the rule of an operator of the whole module. known is false
 // where the operator must be done whole by every device.
-func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
+func ruleOf(g *opgraph.Graph, op opgraph.OpID) (r rule, known bool) {
 	args := g.Operands(op)
 	r.n = len(args)
 	kind := g.Ops.Kind[op]
@@ -66,14 +66,14 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 	out := g.Shapes.Dims(s)
 	has := func(list []int64, d int) bool { return slices.Contains(list, int64(d)) }
 	switch {
-	case kind.IsElementwise(), kind == components.OpCustomCall && r.n == 1 && slices.Equal(dims(0), out) && g.AttrStr(op, components.AttrCustomCallTarget) == "Sharding":
+	case kind.IsElementwise(), kind == opgraph.OpCustomCall && r.n == 1 && slices.Equal(dims(0), out) && g.AttrStr(op, opgraph.AttrCustomCallTarget) == "Sharding":
 		for d := range out {
 			r.each(g, op, len(out), d, d)
 		}
 		return r, true
 	}
 	switch kind {
-	case components.OpBroadcast:
+	case opgraph.OpBroadcast:
 		from := dims(0)
 		at := g.Dims(op)
 		for d := range out {
@@ -83,23 +83,23 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 			}
 			r.add(d, false, a)
 		}
-	case components.OpIota, components.OpConstant, components.OpRng:
+	case opgraph.OpIota, opgraph.OpConstant, opgraph.OpRng:
 		for d := range out {
-			if kind != components.OpIota || int64(d) != g.IntOr(op, components.AttrIotaDimension, -1) {
+			if kind != opgraph.OpIota || int64(d) != g.IntOr(op, opgraph.AttrIotaDimension, -1) {
 				r.add(d, false)
 			} else {
 				r.add(d, false) // the values differ from device to device, the work does not
 			}
 		}
-	case components.OpTranspose:
+	case opgraph.OpTranspose:
 		for d, a := range g.Dims(op) {
 			r.add(d, false, int(a))
 		}
-	case components.OpReshape, components.OpBitcast:
+	case opgraph.OpReshape, opgraph.OpBitcast:
 		for _, p := range sameDims(dims(0), out) {
 			r.add(p[1], false, p[0])
 		}
-	case components.OpDot:
+	case opgraph.OpDot:
 		d := g.Dot(op)
 		l, rr := dims(0), dims(1)
 		if len(l) == 0 && len(rr) == 0 || r.n != 2 {
@@ -125,13 +125,13 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 		for i := range d.LHSContract {
 			r.add(-1, true, int(d.LHSContract[i]), int(d.RHSContract[i]))
 		}
-	case components.OpConvolution:
+	case opgraph.OpConvolution:
 		d, ok := g.ConvDims(op)
-		if !ok || g.IntOr(op, components.AttrBatchGroups, 1) != 1 {
+		if !ok || g.IntOr(op, opgraph.AttrBatchGroups, 1) != 1 {
 			return r, false
 		}
 		r.add(int(d.OutputBatch), false, int(d.InputBatch), -1)
-		if g.IntOr(op, components.AttrFeatureGroups, 1) == 1 {
+		if g.IntOr(op, opgraph.AttrFeatureGroups, 1) == 1 {
 			r.add(int(d.OutputFeature), false, -1, int(d.KernelOutput))
 			r.add(-1, true, int(d.InputFeature), int(d.KernelInput))
 		}
@@ -141,7 +141,7 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 				r.factors[len(r.factors)-1].window = k + 1
 			}
 		}
-	case components.OpReduce:
+	case opgraph.OpReduce:
 		n := r.n / 2
 		at := 0
 		for i := range dims(0) {
@@ -159,38 +159,38 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 				at++
 			}
 		}
-	case components.OpSlice, components.OpDynamicSlice, components.OpPad, components.OpReverse:
+	case opgraph.OpSlice, opgraph.OpDynamicSlice, opgraph.OpPad, opgraph.OpReverse:
 		for d := range out {
-			if d < len(dims(0)) && dims(0)[d] == out[d] && !(kind == components.OpReverse && has(g.Dims(op), d)) {
+			if d < len(dims(0)) && dims(0)[d] == out[d] && !(kind == opgraph.OpReverse && has(g.Dims(op), d)) {
 				r.add(d, false, d)
 			}
 		}
-	case components.OpConcatenate:
+	case opgraph.OpConcatenate:
 		for d := range out {
 			if !has(g.Dims(op), d) {
 				r.each(g, op, len(out), d, d)
 			}
 		}
-	case components.OpDynamicUpdateSlice:
+	case opgraph.OpDynamicUpdateSlice:
 		for d := range out {
 			if u := dims(1); d < len(u) && u[d] == out[d] {
 				r.add(d, false, d, d)
 			}
 		}
-	case components.OpSort:
+	case opgraph.OpSort:
 		for d := range out {
 			if !has(g.Dims(op), d) {
 				r.each(g, op, len(out), d, d)
 			}
 		}
-	case components.OpTopK:
+	case opgraph.OpTopK:
 		for d := range len(out) - 1 {
 			r.add(d, false, d)
 		}
-	case components.OpReduceWindow, components.OpSelectAndScatter:
+	case opgraph.OpReduceWindow, opgraph.OpSelectAndScatter:
 		for d, w := range g.Window(op, nil) {
 			plain := w.Size == 1 && w.Stride == 1 && w.PadLow == 0 && w.PadHigh == 0
-			if d >= len(dims(0)) || !plain && kind == components.OpSelectAndScatter {
+			if d >= len(dims(0)) || !plain && kind == opgraph.OpSelectAndScatter {
 				continue
 			}
 			r.each(g, op, len(dims(0)), d, d)
@@ -198,19 +198,19 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 				r.factors[len(r.factors)-1].window = d + 1
 			}
 		}
-	case components.OpGather:
+	case opgraph.OpGather:
 		r.gather(g, op, dims(0), dims(1), len(out))
-	case components.OpScatter:
+	case opgraph.OpScatter:
 		r.scatter(g, op, dims(0), dims(1))
-	case components.OpCholesky, components.OpTriangularSolve, components.OpFFT:
+	case opgraph.OpCholesky, opgraph.OpTriangularSolve, opgraph.OpFFT:
 		inner := 2
-		if kind == components.OpFFT {
-			inner = max(len(g.Ints(op, components.AttrFFTLength)), 1)
+		if kind == opgraph.OpFFT {
+			inner = max(len(g.Ints(op, opgraph.AttrFFTLength)), 1)
 		}
 		for d := range max(len(out)-inner, 0) {
 			r.each(g, op, len(out), d, d)
 		}
-	case components.OpBatchNormTraining, components.OpBatchNormInference, components.OpBatchNormGrad:
+	case opgraph.OpBatchNormTraining, opgraph.OpBatchNormInference, opgraph.OpBatchNormGrad:
 		return r, false
 	default:
 		return r, false
@@ -221,9 +221,9 @@ func ruleOf(g *components.Graph, op components.OpID) (r rule, known bool) {
 // gather: whole slices of the operand go along with the result, rows of
 // indices with its batch. Where the operand is cut along what is looked up,
 // each device finds its own rows and the results are added up.
-func (r *rule) gather(g *components.Graph, op components.OpID, from, indices []int64, rank int) {
-	offset, collapsed, sizes := g.Ints(op, components.AttrOffsetDims), g.Ints(op, components.AttrCollapsedDims), g.Ints(op, components.AttrSliceSizes)
-	ivd := g.IntOr(op, components.AttrIndexVectorDim, -1)
+func (r *rule) gather(g *opgraph.Graph, op opgraph.OpID, from, indices []int64, rank int) {
+	offset, collapsed, sizes := g.Ints(op, opgraph.AttrOffsetDims), g.Ints(op, opgraph.AttrCollapsedDims), g.Ints(op, opgraph.AttrSliceSizes)
+	ivd := g.IntOr(op, opgraph.AttrIndexVectorDim, -1)
 	var batch []int
 	for d := range rank {
 		if !slices.Contains(offset, int64(d)) {
@@ -232,8 +232,8 @@ func (r *rule) gather(g *components.Graph, op components.OpID, from, indices []i
 	}
 	at := 0
 	for d := range from {
-		if slices.Contains(collapsed, int64(d)) || slices.Contains(g.Ints(op, components.AttrOperandBatching), int64(d)) {
-			if slices.Contains(g.Ints(op, components.AttrIndexMap), int64(d)) {
+		if slices.Contains(collapsed, int64(d)) || slices.Contains(g.Ints(op, opgraph.AttrOperandBatching), int64(d)) {
+			if slices.Contains(g.Ints(op, opgraph.AttrIndexMap), int64(d)) {
 				r.add(-1, true, d, -1)
 			}
 			continue
@@ -257,16 +257,16 @@ func (r *rule) gather(g *components.Graph, op components.OpID, from, indices []i
 
 // scatter: whole windows of the updates go along with the result; where the
 // updates are cut, each device adds its own and the results are added up.
-func (r *rule) scatter(g *components.Graph, op components.OpID, to, indices []int64) {
+func (r *rule) scatter(g *opgraph.Graph, op opgraph.OpID, to, indices []int64) {
 	n := (r.n - 1) / 2
 	if n != 1 {
 		return
 	}
-	window, inserted := g.Ints(op, components.AttrOffsetDims), g.Ints(op, components.AttrCollapsedDims)
+	window, inserted := g.Ints(op, opgraph.AttrOffsetDims), g.Ints(op, opgraph.AttrCollapsedDims)
 	updates := g.Shapes.Dims(g.OperandShape(g.Operands(op)[2]))
 	at := 0
 	for d := range to {
-		if slices.Contains(inserted, int64(d)) || slices.Contains(g.Ints(op, components.AttrOperandBatching), int64(d)) {
+		if slices.Contains(inserted, int64(d)) || slices.Contains(g.Ints(op, opgraph.AttrOperandBatching), int64(d)) {
 			continue
 		}
 		if at < len(window) && window[at] < int64(len(updates)) && updates[window[at]] == to[d] {
@@ -274,7 +274,7 @@ func (r *rule) scatter(g *components.Graph, op components.OpID, to, indices []in
 		}
 		at++
 	}
-	ivd := g.IntOr(op, components.AttrIndexVectorDim, -1)
+	ivd := g.IntOr(op, opgraph.AttrIndexVectorDim, -1)
 	var batch []int
 	for d := range updates {
 		if !slices.Contains(window, int64(d)) {
@@ -311,10 +311,10 @@ func sameDims(a, b []int64) (pairs [][2]int) {
 		for x != y {
 			switch {
 			case x < y && i < len(a):
-				x = components.MulSize(x, a[i])
+				x = opgraph.MulSize(x, a[i])
 				i++
 			case x > y && j < len(b):
-				y = components.MulSize(y, b[j])
+				y = opgraph.MulSize(y, b[j])
 				j++
 			default:
 				return pairs

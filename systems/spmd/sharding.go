@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // axisSet is a set of axes of the device mesh; bit k is axes.list[k].
@@ -109,7 +109,7 @@ func (a *axes) size(s axisSet) int64 {
 }
 
 // groups returns the replica groups of a collective over a set of axes.
-func (a *axes) groups(s axisSet) components.ReplicaGroups {
+func (a *axes) groups(s axisSet) opgraph.ReplicaGroups {
 	n, lo, hi := a.size(s), int64(0), int64(1)
 	for t := s; t != 0; t &= t - 1 {
 		x := a.list[bits.TrailingZeros64(uint64(t))]
@@ -119,7 +119,7 @@ func (a *axes) groups(s axisSet) components.ReplicaGroups {
 		hi = max(hi, x.stride*x.size)
 	}
 	if lo > 0 && hi/lo == n && a.devices%hi == 0 { // neighbouring axes
-		r := components.ReplicaGroups{Form: components.GroupsIota, Dims: []int64{a.devices / n, n}, Reshape: []int64{a.devices / hi, n, lo}, Perm: []int64{0, 2, 1}}
+		r := opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{a.devices / n, n}, Reshape: []int64{a.devices / hi, n, lo}, Perm: []int64{0, 2, 1}}
 		if lo == 1 {
 			r.Reshape, r.Perm = []int64{a.devices}, nil
 		}
@@ -127,7 +127,7 @@ func (a *axes) groups(s axisSet) components.ReplicaGroups {
 	}
 	const most = 1 << 10
 	if a.devices > most {
-		return components.ReplicaGroups{Form: components.GroupsIota, Dims: []int64{max(a.devices/n, 1), n}, Reshape: []int64{a.devices}}
+		return opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{max(a.devices/n, 1), n}, Reshape: []int64{a.devices}}
 	}
 	byKey := map[int64][]int64{} // by the device with coordinate 0 on all axes
 	var keys []int64
@@ -142,7 +142,7 @@ func (a *axes) groups(s axisSet) components.ReplicaGroups {
 		}
 		byKey[key] = append(byKey[key], d)
 	}
-	r := components.ReplicaGroups{Form: components.GroupsList}
+	r := opgraph.ReplicaGroups{Form: opgraph.GroupsList}
 	for _, k := range keys {
 		r.Sizes = append(r.Sizes, int64(len(byKey[k])))
 		r.Devices = append(r.Devices, byKey[k]...)
@@ -176,7 +176,7 @@ func (a *axes) parseHLO(text string) (list []spec, err error) {
 	}
 	total := int64(1)
 	for _, n := range tiles {
-		total = components.MulSize(total, n)
+		total = opgraph.MulSize(total, n)
 	}
 	if total <= 0 || total > 1<<24 {
 		return nil, fmt.Errorf("sharding %s has %d tiles", text, total)
@@ -233,7 +233,7 @@ func deviceOrder(text string, total int64) (strides, sizes []int64, err error) {
 		dims, ok := numbers(dimText)
 		n := int64(1)
 		for _, d := range dims {
-			n = components.MulSize(n, d)
+			n = opgraph.MulSize(n, d)
 		}
 		if !ok || n != total {
 			return nil, nil, fmt.Errorf("the device list has %d devices, the tiles %d", n, total)
@@ -309,7 +309,7 @@ var meshText = regexp.MustCompile(`([\w.]+) *= *#sdy\.mesh<\[([^\]]*)\]`)
 var meshAxis = regexp.MustCompile(`"([^"]+)" *= *(\d+)`)
 
 // meshes reads the meshes that the module's frontend attributes define.
-func meshes(g *components.Graph) map[string]mesh {
+func meshes(g *opgraph.Graph) map[string]mesh {
 	out := map[string]mesh{}
 	for _, r := range g.ModuleAttrs {
 		if g.Text(r.Key) != "frontend_attributes" {

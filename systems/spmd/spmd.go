@@ -15,12 +15,13 @@ import (
 	"fmt"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // Partition returns one device's share of g, and a note about it; g itself
 // and no note where it is not a module of all devices. Where the shardings
 // cannot be followed the graph is returned whole and the note says so.
-func Partition(g *components.Graph) (*components.Graph, *components.Note) {
+func Partition(g *opgraph.Graph) (*opgraph.Graph, *components.Note) {
 	if !pending(g) {
 		return g, nil
 	}
@@ -29,7 +30,7 @@ func Partition(g *components.Graph) (*components.Graph, *components.Note) {
 		return g, nil
 	}
 	if err == nil {
-		e := &emitter{planner: p, r: components.NewRewriter(g), counts: map[components.OpKind]int{}, whole: map[string]int{}}
+		e := &emitter{planner: p, r: opgraph.NewRewriter(g), counts: map[opgraph.OpKind]int{}, whole: map[string]int{}}
 		e.to = e.r.To
 		to := e.graph()
 		if err = to.Check(); err == nil {

@@ -8,11 +8,12 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/opgraph"
 	"perfsim/io/format"
 	"perfsim/io/xla/hlo"
 )
 
-func read(t *testing.T, text string) *components.Graph {
+func read(t *testing.T, text string) *opgraph.Graph {
 	t.Helper()
 	graphs, err := hlo.ReadText("t", []byte(text))
 	if err != nil {
@@ -22,12 +23,12 @@ func read(t *testing.T, text string) *components.Graph {
 }
 
 // work lists the shapes of the entry's operators that compute or move data.
-func work(g *components.Graph, c components.CompID) string {
+func work(g *opgraph.Graph, c opgraph.CompID) string {
 	var list []string
 	for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 		k := g.Ops.Kind[op]
 		switch k {
-		case components.OpConstant, components.OpTuple, components.OpGetTupleElement:
+		case opgraph.OpConstant, opgraph.OpTuple, opgraph.OpGetTupleElement:
 			continue
 		}
 		s := k.String() + " " + g.ShapeText(g.Shapes.WithoutLayout(g.Ops.Shape[op]))

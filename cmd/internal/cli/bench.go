@@ -22,6 +22,7 @@ import (
 	"perfsim/bench/models"
 	"perfsim/bench/record"
 	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
 	"perfsim/systems/floorplan"
 )
@@ -462,12 +463,12 @@ func (f *benchFlags) save(o *modelrun.Outcome, rec *record.Record) (string, erro
 
 // dumpHLO writes the graphs of the model.
 func (f *benchFlags) dumpHLO(c *cobra.Command) error {
-	elem := components.ElemBF16
+	elem := opgraph.ElemBF16
 	switch f.args.DataFormat {
 	case "Fp32":
-		elem = components.ElemF32
+		elem = opgraph.ElemF32
 	case "Fp16":
-		elem = components.ElemF16
+		elem = opgraph.ElemF16
 	}
 	opt := models.Options{Batch: f.args.Microbatch, Elem: elem, Task: f.args.Task}
 	if c.Flags().Changed("num_tokens") {

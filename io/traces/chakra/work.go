@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // array is a tensor of an operator with its dimensions.
@@ -128,7 +129,7 @@ func operations(op string, in, out []array) uint64 {
 	times := func(k int64, dims ...[]int64) uint64 {
 		for _, d := range dims {
 			for _, n := range d {
-				k = components.MulSize(k, n)
+				k = opgraph.MulSize(k, n)
 			}
 		}
 		return uint64(max(k, 0))

@@ -1,10 +1,12 @@
 package hlo
 
-import "perfsim/components"
+import (
+	"perfsim/components/opgraph"
+)
 
 // aliasEntry is "{output}: (number, {part}, kind)".
 type aliasEntry struct {
-	output, part components.PathID
+	output, part opgraph.PathID
 	number       int64
 	must         bool
 }
@@ -56,18 +58,18 @@ func (p *parser) aliasList(each func(aliasEntry)) bool {
 // aliases takes the input_output_alias of a module.
 func (p *parser) aliases() bool {
 	return p.aliasList(func(e aliasEntry) {
-		p.g.Aliases = append(p.g.Aliases, components.Alias{
+		p.g.Aliases = append(p.g.Aliases, opgraph.Alias{
 			Output: e.output, Parameter: int32(min(max(e.number, -1), 1<<30)), Param: e.part, Must: e.must,
 		})
 	})
 }
 
 // outputAliasing takes the output_to_operand_aliasing of an instruction.
-func (p *parser) outputAliasing(op components.OpID) bool {
+func (p *parser) outputAliasing(op opgraph.OpID) bool {
 	var v []int64
 	if !p.aliasList(func(e aliasEntry) { v = append(v, int64(e.output), e.number, int64(e.part)) }) {
 		return false
 	}
-	p.g.SetInts(op, components.AttrOutputAliasing, v...)
+	p.g.SetInts(op, opgraph.AttrOutputAliasing, v...)
 	return true
 }

@@ -3,7 +3,7 @@ package hlo
 import (
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // opcodePart says which part of an asynchronous operation a word names.
@@ -19,8 +19,8 @@ const (
 // parseOpcode looks an opcode word up. A word that is no opcode and ends in
 // -start, -update or -done is sugar for the asynchronous form of the rest:
 // "dot-start" is an async-start whose computation holds a dot.
-func parseOpcode(word string) (components.OpKind, opcodePart, bool) {
-	if k, ok := components.ParseOpKind(word); ok {
+func parseOpcode(word string) (opgraph.OpKind, opcodePart, bool) {
+	if k, ok := opgraph.ParseOpKind(word); ok {
 		return k, whole, true
 	}
 	for _, p := range []struct {
@@ -28,18 +28,18 @@ func parseOpcode(word string) (components.OpKind, opcodePart, bool) {
 		part   opcodePart
 	}{{"-start", start}, {"-update", update}, {"-done", done}} {
 		if rest, ok := strings.CutSuffix(word, p.suffix); ok {
-			if k, ok := components.ParseOpKind(rest); ok {
+			if k, ok := opgraph.ParseOpKind(rest); ok {
 				return k, p.part, true
 			}
 		}
 	}
-	return components.OpUnknown, whole, false
+	return opgraph.OpUnknown, whole, false
 }
 
 // sugar is an async-start that was written as "dot-start".
 type sugar struct {
-	op    components.OpID
-	inner components.OpKind
+	op    opgraph.OpID
+	inner opgraph.OpKind
 	pos   int
 }
 
@@ -67,13 +67,13 @@ func (p *parser) expand(s sugar) bool {
 		return p.failAt(s.pos, "%s-start of shape %s, want ((operands), results, …)", word, g.ShapeText(shape))
 	}
 	name := "async_" + g.OpText(s.op)
-	for i := 0; p.compNamed(name) != components.NoComp; i++ {
+	for i := 0; p.compNamed(name) != opgraph.NoComp; i++ {
 		name = "async_" + g.OpText(s.op) + "." + string(appendInt(nil, int64(i)))
 	}
 	params, result := p.asyncSignature(s.op, parts[1])
 	c := g.BeginComputation(name)
 	p.define(c, s.pos)
-	args := make([]components.OpID, len(params))
+	args := make([]opgraph.OpID, len(params))
 	for i, shape := range params {
 		args[i] = g.AddParameter("param_"+string(appendInt(nil, int64(i))), shape, i)
 		g.Ops.TextLine[args[i]] = g.Ops.TextLine[s.op]
@@ -88,27 +88,27 @@ func (p *parser) expand(s sugar) bool {
 			}
 		}
 	}
-	for _, key := range []components.OpAttr{components.AttrThread, components.AttrFrontend} {
+	for _, key := range []opgraph.OpAttr{opgraph.AttrThread, opgraph.AttrFrontend} {
 		if v := g.AttrStr(in, key); v != "" {
 			g.SetAttrStr(s.op, key, v)
 		}
 	}
-	if v := g.AttrStr(in, components.AttrThread); v != "" {
+	if v := g.AttrStr(in, opgraph.AttrThread); v != "" {
 		if v != "main" {
 			g.Comps.Thread[c] = g.Str(v)
 		}
-		g.RemoveAttr(in, components.AttrThread)
+		g.RemoveAttr(in, opgraph.AttrThread)
 	}
-	g.RemoveAttr(in, components.AttrFrontend)
+	g.RemoveAttr(in, opgraph.AttrFrontend)
 	g.EndComputation(in)
-	g.AddCall(s.op, components.RoleCalls, c)
+	g.AddCall(s.op, opgraph.RoleCalls, c)
 	return true
 }
 
 // asyncSignature returns the operand shapes and the result shape of an
 // asynchronous operation. Recent text may hand over operands, and tell the
 // result, in the updates and the done that follow the start.
-func (p *parser) asyncSignature(op components.OpID, result components.ShapeID) (params []components.ShapeID, out components.ShapeID) {
+func (p *parser) asyncSignature(op opgraph.OpID, result opgraph.ShapeID) (params []opgraph.ShapeID, out opgraph.ShapeID) {
 	g := p.g
 	for _, o := range g.Operands(op) {
 		params = append(params, g.OperandShape(o))
@@ -119,7 +119,7 @@ func (p *parser) asyncSignature(op components.OpID, result components.ShapeID) (
 			continue
 		}
 		switch g.Ops.Kind[next] {
-		case components.OpAsyncUpdate:
+		case opgraph.OpAsyncUpdate:
 			for _, o := range args[1:] {
 				params = append(params, g.OperandShape(o))
 			}
@@ -127,7 +127,7 @@ func (p *parser) asyncSignature(op components.OpID, result components.ShapeID) (
 				result = m[1]
 			}
 			op = next
-		case components.OpAsyncDone:
+		case opgraph.OpAsyncDone:
 			return params, g.Ops.Shape[next]
 		}
 	}

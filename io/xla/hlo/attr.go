@@ -4,11 +4,11 @@ import (
 	"math"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // attributes takes ", key=value …" after the operands of op.
-func (p *parser) attributes(op components.OpID) bool {
+func (p *parser) attributes(op opgraph.OpID) bool {
 	for p.exact(", ") || p.accept(',') {
 		p.peek()
 		at := p.pos
@@ -26,7 +26,7 @@ func (p *parser) attributes(op components.OpID) bool {
 	return true
 }
 
-func (p *parser) attribute(op components.OpID, key string, at int) bool {
+func (p *parser) attribute(op opgraph.OpID, key string, at int) bool {
 	g := p.g
 	if key == "metadata" { // by far the most frequent
 		return p.metadata(op)
@@ -43,7 +43,7 @@ func (p *parser) attribute(op components.OpID, key string, at int) bool {
 	case "control-predecessors":
 		return p.controlPredecessors(op)
 	case "index":
-		if g.Ops.Kind[op] != components.OpGetTupleElement {
+		if g.Ops.Kind[op] != opgraph.OpGetTupleElement {
 			break
 		}
 		v, ok := p.int()
@@ -67,7 +67,7 @@ func (p *parser) attribute(op components.OpID, key string, at int) bool {
 }
 
 // literalAttr takes the literal= of a custom-call: a shape and a value, as text.
-func (p *parser) literalAttr(op components.OpID) bool {
+func (p *parser) literalAttr(op opgraph.OpID) bool {
 	p.peek()
 	at := p.pos
 	if p.peek() == '(' { // a tuple: shapes and values mixed
@@ -84,7 +84,7 @@ func (p *parser) literalAttr(op components.OpID) bool {
 }
 
 // callee takes a computation, or several in braces.
-func (p *parser) callee(op components.OpID, role components.CallRole) bool {
+func (p *parser) callee(op opgraph.OpID, role opgraph.CallRole) bool {
 	if p.peek() != '{' {
 		return p.oneCallee(op, role)
 	}
@@ -114,17 +114,17 @@ func (p *parser) startsInline() bool {
 
 // inlineCallee skips a computation in the place of its name and has it read
 // when the one around it is complete.
-func (p *parser) inlineCallee(op components.OpID, role components.CallRole) bool {
+func (p *parser) inlineCallee(op opgraph.OpID, role opgraph.CallRole) bool {
 	at := p.pos
 	if _, ok := p.balanced(); !ok {
 		return false
 	}
 	p.inlines = append(p.inlines, lateCall{op: op, i: len(p.g.Calls(op)), pos: at})
-	p.g.AddCall(op, role, components.NoComp)
+	p.g.AddCall(op, role, opgraph.NoComp)
 	return true
 }
 
-func (p *parser) oneCallee(op components.OpID, role components.CallRole) bool {
+func (p *parser) oneCallee(op opgraph.OpID, role opgraph.CallRole) bool {
 	p.peek()
 	at := p.pos
 	name, ok := p.name()
@@ -132,14 +132,14 @@ func (p *parser) oneCallee(op components.OpID, role components.CallRole) bool {
 		return false
 	}
 	c := p.compNamed(name)
-	if c == components.NoComp {
+	if c == opgraph.NoComp {
 		p.late = append(p.late, lateCall{op, len(p.g.Calls(op)), name, at})
 	}
 	p.g.AddCall(op, role, c)
 	return true
 }
 
-func (p *parser) controlPredecessors(op components.OpID) bool {
+func (p *parser) controlPredecessors(op opgraph.OpID) bool {
 	if !p.expect('{', "before the control predecessors") {
 		return false
 	}
@@ -150,7 +150,7 @@ func (p *parser) controlPredecessors(op components.OpID) bool {
 			return false
 		}
 		pred := p.opNamed(name)
-		if pred == components.NoOp || pred == op {
+		if pred == opgraph.NoOp || pred == op {
 			return p.failAt(at, "control predecessor %q is not defined before in the computation", name)
 		}
 		p.g.AddControl(op, pred)
@@ -163,7 +163,7 @@ func (p *parser) controlPredecessors(op components.OpID) bool {
 
 // metadata takes "{key=value key=value}" and keeps what leads to the user's
 // program.
-func (p *parser) metadata(op components.OpID) bool {
+func (p *parser) metadata(op opgraph.OpID) bool {
 	if !p.expect('{', "before the metadata") {
 		return false
 	}
@@ -251,7 +251,7 @@ func (p *parser) intsBetween(open, end byte, dst []int64) ([]int64, bool) {
 }
 
 // slices takes "{[0:2], [1:9:2]}".
-func (p *parser) slices(op components.OpID) bool {
+func (p *parser) slices(op opgraph.OpID) bool {
 	if !p.expect('{', "before the slice ranges") {
 		return false
 	}
@@ -283,17 +283,17 @@ func (p *parser) slices(op components.OpID) bool {
 		}
 	}
 	p.ints = v
-	p.g.SetInts(op, components.AttrSlice, v...)
+	p.g.SetInts(op, opgraph.AttrSlice, v...)
 	return p.expect('}', "to end the slice ranges")
 }
 
 // window takes "{size=2x2 stride=1x2 pad=0_0x1_1 lhs_dilate= rhs_dilate=
 // rhs_reversal=0x1}".
-func (p *parser) window(op components.OpID) bool {
+func (p *parser) window(op opgraph.OpID) bool {
 	if !p.expect('{', "before the window") {
 		return false
 	}
-	var w []components.WindowDim
+	var w []opgraph.WindowDim
 	p.peek()
 	at := p.pos
 	for !p.accept('}') {
@@ -313,7 +313,7 @@ func (p *parser) window(op components.OpID) bool {
 				return false
 			}
 			if i == len(w) {
-				w = append(w, components.WindowDim{Size: 1, Stride: 1, LHSDilate: 1, RHSDilate: 1})
+				w = append(w, opgraph.WindowDim{Size: 1, Stride: 1, LHSDilate: 1, RHSDilate: 1})
 			}
 			switch key {
 			case "size":
@@ -356,7 +356,7 @@ func (p *parser) window(op components.OpID) bool {
 
 // padding takes "0_0x1_1_2": low, high and interior of each dimension. The
 // word "valid" or "same" that custom-calls have here is kept as text.
-func (p *parser) padding(op components.OpID) bool {
+func (p *parser) padding(op opgraph.OpID) bool {
 	b := p.peek()
 	if b != '-' && b-'0' > 9 {
 		v, ok := p.value()
@@ -388,13 +388,13 @@ func (p *parser) padding(op components.OpID) bool {
 		p.pos++
 	}
 	p.ints = v
-	p.g.SetInts(op, components.AttrPadding, v...)
+	p.g.SetInts(op, opgraph.AttrPadding, v...)
 	return true
 }
 
 // dimLabels takes "b01f_01io->b01f": the place of batch, feature and spatial
 // dimensions in input, kernel and output.
-func (p *parser) dimLabels(op components.OpID) bool {
+func (p *parser) dimLabels(op opgraph.OpID) bool {
 	p.peek()
 	at := p.pos
 	for p.pos < len(p.s) && (class[p.s[p.pos]]&classWord != 0 || p.s[p.pos] == '>' || p.s[p.pos] == '?') {
@@ -412,7 +412,7 @@ func (p *parser) dimLabels(op components.OpID) bool {
 // maxSpatial is how many spatial dimensions have a digit to be named by.
 const maxSpatial = 10
 
-func parseDimLabels(text string) (d components.ConvDims, ok bool) {
+func parseDimLabels(text string) (d opgraph.ConvDims, ok bool) {
 	lhs, rest, ok1 := strings.Cut(text, "_")
 	rhs, out, ok2 := strings.Cut(rest, "->")
 	if !ok1 || !ok2 {
@@ -453,7 +453,7 @@ func labels(s string, n int, a, b byte) (spatial []int64, at, bt int64, ok bool)
 }
 
 // pairs takes "{{0,1},{1,2}}".
-func (p *parser) pairs(op components.OpID) bool {
+func (p *parser) pairs(op opgraph.OpID) bool {
 	at := p.pos
 	sizes, v, ok := p.groups()
 	if !ok {
@@ -464,7 +464,7 @@ func (p *parser) pairs(op components.OpID) bool {
 			return p.failAt(at, "source_target_pairs has a group of %d", n)
 		}
 	}
-	p.g.SetInts(op, components.AttrSourceTargetPairs, v...)
+	p.g.SetInts(op, opgraph.AttrSourceTargetPairs, v...)
 	return true
 }
 
@@ -489,16 +489,16 @@ func (p *parser) groups() (sizes, v []int64, ok bool) {
 }
 
 // replicaGroups takes the list, iota or mesh form.
-func (p *parser) replicaGroups(op components.OpID) bool {
+func (p *parser) replicaGroups(op opgraph.OpID) bool {
 	switch p.peek() {
 	case '{':
 		sizes, v, ok := p.groups()
 		if !ok {
 			return false
 		}
-		r := components.ReplicaGroups{Form: components.GroupsList, Sizes: sizes, Devices: v}
+		r := opgraph.ReplicaGroups{Form: opgraph.GroupsList, Sizes: sizes, Devices: v}
 		if len(sizes) == 0 {
-			r = components.ReplicaGroups{}
+			r = opgraph.ReplicaGroups{}
 		}
 		p.g.SetReplicaGroups(op, r)
 		return true
@@ -514,9 +514,9 @@ func (p *parser) replicaGroups(op components.OpID) bool {
 
 // iotaGroups takes "[2,4]<=[8]" or "[2,4]<=[4,2]T(1,0)" into scratch space
 // that the next list reuses.
-func (p *parser) iotaGroups() (r components.ReplicaGroups, ok bool) {
+func (p *parser) iotaGroups() (r opgraph.ReplicaGroups, ok bool) {
 	at := p.pos
-	r.Form = components.GroupsIota
+	r.Form = opgraph.GroupsIota
 	v, ok := p.intsBetween('[', ']', p.ints[:0])
 	if !ok {
 		return r, false
@@ -541,21 +541,21 @@ func (p *parser) iotaGroups() (r components.ReplicaGroups, ok bool) {
 }
 
 // validIota reports whether the iota form is well-formed.
-func validIota(r components.ReplicaGroups) bool {
+func validIota(r opgraph.ReplicaGroups) bool {
 	a, b := int64(1), int64(1)
 	for _, d := range r.Dims {
 		if d <= 0 {
 			return false
 		}
-		a = components.MulSize(a, d)
+		a = opgraph.MulSize(a, d)
 	}
 	for _, d := range r.Reshape {
 		if d <= 0 {
 			return false
 		}
-		b = components.MulSize(b, d)
+		b = opgraph.MulSize(b, d)
 	}
-	if a != b || a == components.MaxSize || len(r.Dims) == 0 || len(r.Reshape) > maxRank {
+	if a != b || a == opgraph.MaxSize || len(r.Dims) == 0 || len(r.Reshape) > maxRank {
 		return false
 	}
 	if len(r.Perm) == 0 {

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"sync"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // attrRow is an HLO attribute: how it is spelled, what it holds, and where it
 // stands in the protobuf message of an instruction. Text reader, protobuf
 // reader and writer follow the table; a new attribute is a row.
 type attrRow struct {
-	key  components.OpAttr
+	key  opgraph.OpAttr
 	form attrForm
 	// words are the spellings. The first is written; the second by scatter, or
 	// for formSizes by a dynamic-slice.
@@ -21,12 +21,12 @@ type attrRow struct {
 	// there.
 	field, least int64
 	// role is that of the computations of formCallee.
-	role components.CallRole
+	role opgraph.CallRole
 	// enum translates the words of formEnum.
 	enum *enum
 	// read and write are those of formOwn.
-	read  func(*parser, components.OpID) bool
-	write func(*writer, []byte, components.OpID) []byte
+	read  func(*parser, opgraph.OpID) bool
+	write func(*writer, []byte, opgraph.OpID) []byte
 }
 
 type attrForm uint8
@@ -53,66 +53,66 @@ type enum struct {
 const anyNumber = -1 << 63
 
 var attrRows = []attrRow{
-	{key: components.AttrDimensions, form: formList, words: []string{"dimensions"}},
-	{key: components.AttrLHSContract, form: formList, words: []string{"lhs_contracting_dims"}},
-	{key: components.AttrRHSContract, form: formList, words: []string{"rhs_contracting_dims"}},
-	{key: components.AttrLHSBatch, form: formList, words: []string{"lhs_batch_dims"}},
-	{key: components.AttrRHSBatch, form: formList, words: []string{"rhs_batch_dims"}},
-	{key: components.AttrLHSRagged, form: formList, words: []string{"lhs_ragged_dims"}},
-	{key: components.AttrRHSGroup, form: formList, words: []string{"rhs_group_dims"}},
-	{key: components.AttrSliceSizes, form: formSizes, words: []string{"slice_sizes", "dynamic_slice_sizes"}},
-	{key: components.AttrOffsetDims, form: formList, words: []string{"offset_dims", "update_window_dims"}},
-	{key: components.AttrCollapsedDims, form: formList, words: []string{"collapsed_slice_dims", "inserted_window_dims"}},
-	{key: components.AttrIndexMap, form: formList, words: []string{"start_index_map", "scatter_dims_to_operand_dims"}},
-	{key: components.AttrOperandBatching, form: formList, words: []string{"operand_batching_dims", "input_batching_dims"}},
-	{key: components.AttrIndicesBatching, form: formList, words: []string{"start_indices_batching_dims", "scatter_indices_batching_dims"}},
-	{key: components.AttrFFTLength, form: formList, words: []string{"fft_length"}, field: 32},
+	{key: opgraph.AttrDimensions, form: formList, words: []string{"dimensions"}},
+	{key: opgraph.AttrLHSContract, form: formList, words: []string{"lhs_contracting_dims"}},
+	{key: opgraph.AttrRHSContract, form: formList, words: []string{"rhs_contracting_dims"}},
+	{key: opgraph.AttrLHSBatch, form: formList, words: []string{"lhs_batch_dims"}},
+	{key: opgraph.AttrRHSBatch, form: formList, words: []string{"rhs_batch_dims"}},
+	{key: opgraph.AttrLHSRagged, form: formList, words: []string{"lhs_ragged_dims"}},
+	{key: opgraph.AttrRHSGroup, form: formList, words: []string{"rhs_group_dims"}},
+	{key: opgraph.AttrSliceSizes, form: formSizes, words: []string{"slice_sizes", "dynamic_slice_sizes"}},
+	{key: opgraph.AttrOffsetDims, form: formList, words: []string{"offset_dims", "update_window_dims"}},
+	{key: opgraph.AttrCollapsedDims, form: formList, words: []string{"collapsed_slice_dims", "inserted_window_dims"}},
+	{key: opgraph.AttrIndexMap, form: formList, words: []string{"start_index_map", "scatter_dims_to_operand_dims"}},
+	{key: opgraph.AttrOperandBatching, form: formList, words: []string{"operand_batching_dims", "input_batching_dims"}},
+	{key: opgraph.AttrIndicesBatching, form: formList, words: []string{"start_indices_batching_dims", "scatter_indices_batching_dims"}},
+	{key: opgraph.AttrFFTLength, form: formList, words: []string{"fft_length"}, field: 32},
 
-	{key: components.AttrChannelID, form: formNumber, words: []string{"channel_id"}, field: 26, least: 1},
-	{key: components.AttrIotaDimension, form: formNumber, words: []string{"iota_dimension"}},
-	{key: components.AttrIndexVectorDim, form: formNumber, words: []string{"index_vector_dim"}},
-	{key: components.AttrFeatureGroups, form: formNumber, words: []string{"feature_group_count"}, field: 50, least: 2},
-	{key: components.AttrBatchGroups, form: formNumber, words: []string{"batch_group_count"}, field: 58, least: 2},
-	{key: components.AttrFeatureIndex, form: formNumber, words: []string{"feature_index"}, field: 25, least: 1},
-	{key: components.AttrCrossProgram, form: formNumber, words: []string{"cross_program_prefetch_index"}, field: 80, least: anyNumber},
-	{key: components.AttrTopK, form: formNumber, words: []string{"k"}, field: 81, least: 1},
-	{key: components.AttrUseGlobalDeviceIDs, form: formYes, words: []string{"use_global_device_ids"}, field: 71},
-	{key: components.AttrIsStable, form: formYes, words: []string{"is_stable"}, field: 60},
-	{key: components.AttrHostTransfer, form: formYes, words: []string{"is_host_transfer"}, field: 47},
-	{key: components.AttrFusionKind, form: formEnum, words: []string{"kind"}, field: 11, enum: &enum{
-		func(w string) (int64, bool) { k, ok := components.ParseFusionKind(w); return int64(k), ok },
-		func(v int64) string { return components.FusionKind(v).String() }}},
-	{key: components.AttrDirection, form: formEnum, words: []string{"direction"}, field: 63, enum: &enum{
-		func(w string) (int64, bool) { d, ok := components.ParseDirection(w); return int64(d), ok },
-		func(v int64) string { return components.Direction(v).String() }}},
+	{key: opgraph.AttrChannelID, form: formNumber, words: []string{"channel_id"}, field: 26, least: 1},
+	{key: opgraph.AttrIotaDimension, form: formNumber, words: []string{"iota_dimension"}},
+	{key: opgraph.AttrIndexVectorDim, form: formNumber, words: []string{"index_vector_dim"}},
+	{key: opgraph.AttrFeatureGroups, form: formNumber, words: []string{"feature_group_count"}, field: 50, least: 2},
+	{key: opgraph.AttrBatchGroups, form: formNumber, words: []string{"batch_group_count"}, field: 58, least: 2},
+	{key: opgraph.AttrFeatureIndex, form: formNumber, words: []string{"feature_index"}, field: 25, least: 1},
+	{key: opgraph.AttrCrossProgram, form: formNumber, words: []string{"cross_program_prefetch_index"}, field: 80, least: anyNumber},
+	{key: opgraph.AttrTopK, form: formNumber, words: []string{"k"}, field: 81, least: 1},
+	{key: opgraph.AttrUseGlobalDeviceIDs, form: formYes, words: []string{"use_global_device_ids"}, field: 71},
+	{key: opgraph.AttrIsStable, form: formYes, words: []string{"is_stable"}, field: 60},
+	{key: opgraph.AttrHostTransfer, form: formYes, words: []string{"is_host_transfer"}, field: 47},
+	{key: opgraph.AttrFusionKind, form: formEnum, words: []string{"kind"}, field: 11, enum: &enum{
+		func(w string) (int64, bool) { k, ok := opgraph.ParseFusionKind(w); return int64(k), ok },
+		func(v int64) string { return opgraph.FusionKind(v).String() }}},
+	{key: opgraph.AttrDirection, form: formEnum, words: []string{"direction"}, field: 63, enum: &enum{
+		func(w string) (int64, bool) { d, ok := opgraph.ParseDirection(w); return int64(d), ok },
+		func(v int64) string { return opgraph.Direction(v).String() }}},
 
-	{key: components.AttrCustomCallTarget, form: formQuoted, words: []string{"custom_call_target"}, field: 28},
-	{key: components.AttrThread, form: formQuoted, words: []string{"async_execution_thread"}},
-	{key: components.AttrBackendConfig, form: formConfig, words: []string{"backend_config"}, field: 43},
-	{key: components.AttrSharding, form: formText, words: []string{"sharding"}},
-	{key: components.AttrFrontend, form: formText, words: []string{"frontend_attributes"}},
+	{key: opgraph.AttrCustomCallTarget, form: formQuoted, words: []string{"custom_call_target"}, field: 28},
+	{key: opgraph.AttrThread, form: formQuoted, words: []string{"async_execution_thread"}},
+	{key: opgraph.AttrBackendConfig, form: formConfig, words: []string{"backend_config"}, field: 43},
+	{key: opgraph.AttrSharding, form: formText, words: []string{"sharding"}},
+	{key: opgraph.AttrFrontend, form: formText, words: []string{"frontend_attributes"}},
 
-	{form: formCallee, words: []string{"calls"}, role: components.RoleCalls},
-	{form: formCallee, words: []string{"to_apply"}, role: components.RoleToApply},
-	{form: formCallee, words: []string{"body"}, role: components.RoleBody},
-	{form: formCallee, words: []string{"condition"}, role: components.RoleCondition},
-	{form: formCallee, words: []string{"branch_computations", "true_computation", "false_computation"}, role: components.RoleBranch},
-	{form: formCallee, words: []string{"select"}, role: components.RoleSelect},
-	{form: formCallee, words: []string{"scatter"}, role: components.RoleScatter},
-	{form: formCallee, words: []string{"called_computations"}, role: components.RoleCalled},
+	{form: formCallee, words: []string{"calls"}, role: opgraph.RoleCalls},
+	{form: formCallee, words: []string{"to_apply"}, role: opgraph.RoleToApply},
+	{form: formCallee, words: []string{"body"}, role: opgraph.RoleBody},
+	{form: formCallee, words: []string{"condition"}, role: opgraph.RoleCondition},
+	{form: formCallee, words: []string{"branch_computations", "true_computation", "false_computation"}, role: opgraph.RoleBranch},
+	{form: formCallee, words: []string{"select"}, role: opgraph.RoleSelect},
+	{form: formCallee, words: []string{"scatter"}, role: opgraph.RoleScatter},
+	{form: formCallee, words: []string{"called_computations"}, role: opgraph.RoleCalled},
 
-	{key: components.AttrWindow, form: formOwn, words: []string{"window"}, read: (*parser).window, write: (*writer).window},
-	{key: components.AttrSlice, form: formOwn, words: []string{"slice"}, read: (*parser).slices, write: (*writer).slices},
-	{key: components.AttrPadding, form: formOwn, words: []string{"padding"}, read: (*parser).padding, write: (*writer).padding},
-	{key: components.AttrConvDims, form: formOwn, words: []string{"dim_labels"}, read: (*parser).dimLabels, write: (*writer).dimLabels},
-	{key: components.AttrReplicaGroups, form: formOwn, words: []string{"replica_groups"}, read: (*parser).replicaGroups, write: (*writer).groups},
-	{key: components.AttrSourceTargetPairs, form: formOwn, words: []string{"source_target_pairs"}, read: (*parser).pairs, write: (*writer).pairs},
-	{key: components.AttrOutputAliasing, form: formOwn, words: []string{"output_to_operand_aliasing"}, read: (*parser).outputAliasing, write: (*writer).outputAliasing},
+	{key: opgraph.AttrWindow, form: formOwn, words: []string{"window"}, read: (*parser).window, write: (*writer).window},
+	{key: opgraph.AttrSlice, form: formOwn, words: []string{"slice"}, read: (*parser).slices, write: (*writer).slices},
+	{key: opgraph.AttrPadding, form: formOwn, words: []string{"padding"}, read: (*parser).padding, write: (*writer).padding},
+	{key: opgraph.AttrConvDims, form: formOwn, words: []string{"dim_labels"}, read: (*parser).dimLabels, write: (*writer).dimLabels},
+	{key: opgraph.AttrReplicaGroups, form: formOwn, words: []string{"replica_groups"}, read: (*parser).replicaGroups, write: (*writer).groups},
+	{key: opgraph.AttrSourceTargetPairs, form: formOwn, words: []string{"source_target_pairs"}, read: (*parser).pairs, write: (*writer).pairs},
+	{key: opgraph.AttrOutputAliasing, form: formOwn, words: []string{"output_to_operand_aliasing"}, read: (*parser).outputAliasing, write: (*writer).outputAliasing},
 }
 
 // attrIndex finds the rows of the table.
 type attrIndex struct {
-	byKey   [components.NumOpAttrs]*attrRow
+	byKey   [opgraph.NumOpAttrs]*attrRow
 	byField map[int64]*attrRow
 	// words is a hash table with open addressing: reading text looks a word up
 	// for every attribute, and a map takes a tenth of its time.
@@ -157,7 +157,7 @@ var attrs = sync.OnceValue(func() *attrIndex {
 
 // take reads the value of the attribute of op behind its "=". It returns false
 // for a list of lists too, which is not taken: taken tells that apart.
-func (r *attrRow) take(p *parser, op components.OpID) (taken, ok bool) {
+func (r *attrRow) take(p *parser, op opgraph.OpID) (taken, ok bool) {
 	g := p.g
 	switch r.form {
 	case formCallee:
@@ -210,7 +210,7 @@ func (r *attrRow) take(p *parser, op components.OpID) (taken, ok bool) {
 }
 
 // put appends the attribute of op as text.
-func (r *attrRow) put(w *writer, dst []byte, op components.OpID) []byte {
+func (r *attrRow) put(w *writer, dst []byte, op opgraph.OpID) []byte {
 	g := w.g
 	if r.form == formOwn {
 		return r.write(w, dst, op)
@@ -220,7 +220,7 @@ func (r *attrRow) put(w *writer, dst []byte, op components.OpID) []byte {
 		return dst
 	}
 	word := r.words[0]
-	if len(r.words) > 1 && (r.form == formSizes && g.Ops.Kind[op] == components.OpDynamicSlice || r.form == formList && g.Ops.Kind[op] == components.OpScatter) {
+	if len(r.words) > 1 && (r.form == formSizes && g.Ops.Kind[op] == opgraph.OpDynamicSlice || r.form == formList && g.Ops.Kind[op] == opgraph.OpScatter) {
 		word = r.words[1]
 	}
 	dst = beginAttr(dst, word)
@@ -242,7 +242,7 @@ func (r *attrRow) put(w *writer, dst []byte, op components.OpID) []byte {
 }
 
 // fromProto sets the attribute of op from its field of the message.
-func (r *attrRow) fromProto(g *components.Graph, op components.OpID, m *message) {
+func (r *attrRow) fromProto(g *opgraph.Graph, op opgraph.OpID, m *message) {
 	switch r.form {
 	case formList:
 		g.SetInts(op, r.key, m.ints(nil)...)

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // one reads a text of one module.
-func one(t *testing.T, text string) *components.Graph {
+func one(t *testing.T, text string) *opgraph.Graph {
 	t.Helper()
 	g, err := ReadText("t.hlo", []byte(text))
 	if err != nil {
@@ -23,9 +23,9 @@ func one(t *testing.T, text string) *components.Graph {
 }
 
 // dump describes a graph in short lines, for tables.
-func dump(g *components.Graph) string {
+func dump(g *opgraph.Graph) string {
 	var b strings.Builder
-	for c := range components.CompID(g.NumComps()) {
+	for c := range opgraph.CompID(g.NumComps()) {
 		if c == g.Entry {
 			b.WriteString("ENTRY ")
 		}
@@ -145,8 +145,8 @@ func TestModules(t *testing.T) {
 // TestAttributes reads each attribute with a form of its own.
 func TestAttributes(t *testing.T) {
 	g := one(t, attributesText)
-	ops := map[string]components.OpID{}
-	for op := range components.OpID(g.NumOps()) {
+	ops := map[string]opgraph.OpID{}
+	for op := range opgraph.OpID(g.NumOps()) {
 		ops[g.OpText(op)] = op
 	}
 	check := func(what string, got, want any) {
@@ -164,7 +164,7 @@ func TestAttributes(t *testing.T) {
 	check("source", fmt.Sprintf("%s:%d", file, line), "x.py:7")
 	file, line = g.Source(ops["ar"])
 	check("frame", fmt.Sprintf("%s:%d %d %s", file, line, g.Frames[1].Parent, g.Text(g.Frames[1].Function)), `b "q".py:20 1 g`)
-	check("sharding", g.AttrStr(ops["p0"], components.AttrSharding), `{{devices=[1,2,4]<=[8] metadata={op_name="x, y"}}}`)
+	check("sharding", g.AttrStr(ops["p0"], opgraph.AttrSharding), `{{devices=[1,2,4]<=[8] metadata={op_name="x, y"}}}`)
 	check("window", g.Window(ops["conv"], nil), "[{3 1 1 1 1 1 false} {3 1 1 1 1 1 true}]")
 	d, _ := g.ConvDims(ops["conv"])
 	check("dim_labels", d, "{0 3 2 3 0 3 [1 2] [0 1] [1 2]}")
@@ -173,13 +173,13 @@ func TestAttributes(t *testing.T) {
 	check("conv FLOPs", g.FLOPs(ops["conv"]), 2*8*16*4*16*16)
 	r, _ := g.ReplicaGroups(ops["ar"])
 	check("groups", fmt.Sprint(r.Count(), r.Size(), r.AppendGroup(nil, 0), r.AppendGroup(nil, 1)), "2 4 [0 2 4 6] [1 3 5 7]")
-	check("channel", g.IntOr(ops["ar"], components.AttrChannelID, 0), 7)
-	check("global ids", g.Has(ops["ar"], components.AttrUseGlobalDeviceIDs), true)
-	check("pairs", g.Ints(ops["cp"], components.AttrSourceTargetPairs), "[0 1 1 2]")
-	check("slice", g.Ints(ops["sl"], components.AttrSlice), "[0 8 1 1 5 2 0 6 1 0 16 1]")
-	check("padding", g.Ints(ops["pad"], components.AttrPadding), "[0 0 0 0 0 0 1 -3 1 0 0 0]")
-	check("frontend", g.AttrStr(ops["t"], components.AttrFrontend), `{k="v}",n={"a":1}}`)
-	check("backend", g.AttrStr(ops["t"], components.AttrBackendConfig), `{"x":[1,{"y":"}"}]}`)
+	check("channel", g.IntOr(ops["ar"], opgraph.AttrChannelID, 0), 7)
+	check("global ids", g.Has(ops["ar"], opgraph.AttrUseGlobalDeviceIDs), true)
+	check("pairs", g.Ints(ops["cp"], opgraph.AttrSourceTargetPairs), "[0 1 1 2]")
+	check("slice", g.Ints(ops["sl"], opgraph.AttrSlice), "[0 8 1 1 5 2 0 6 1 0 16 1]")
+	check("padding", g.Ints(ops["pad"], opgraph.AttrPadding), "[0 0 0 0 0 0 1 -3 1 0 0 0]")
+	check("frontend", g.AttrStr(ops["t"], opgraph.AttrFrontend), `{k="v}",n={"a":1}}`)
+	check("backend", g.AttrStr(ops["t"], opgraph.AttrBackendConfig), `{"x":[1,{"y":"}"}]}`)
 	in, out := g.CollectiveBytes(ops["ar"])
 	check("collective bytes", fmt.Sprint(in, out), fmt.Sprint(8*6*6*16*4, 8*6*6*16*4))
 }
@@ -289,7 +289,7 @@ ENTRY e {
 }`)
 	w := g.Comps.Root[g.Entry]
 	// 0, 3, 6 and 9 are below 10.
-	if n, from := g.TripCount(w); n != 4 || from == components.TripUnknown {
+	if n, from := g.TripCount(w); n != 4 || from == opgraph.TripUnknown {
 		t.Errorf("trip count %d (%v) of a state that is one number, want 4", n, from)
 	}
 }
@@ -350,30 +350,30 @@ func TestTripCountForms(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int64
-		from components.TripSource
+		from opgraph.TripSource
 	}{
-		{loop(0, 10, 1, "LT", ""), 10, components.TripDerived},
-		{loop(0, 10, 3, "LT", ""), 4, components.TripDerived}, // 0 3 6 9: the step does not divide the bound
-		{loop(0, 9, 3, "LE", ""), 4, components.TripDerived},
-		{loop(10, 0, -4, "GT", ""), 3, components.TripDerived}, // 10 6 2
-		{loop(8, 0, -4, "GE", ""), 3, components.TripDerived},
-		{loop(0, 9, 3, "NE", ""), 3, components.TripDerived},
-		{loop(0, 10, 3, "NE", ""), 0, components.TripUnknown}, // steps over its end
-		{loop(5, 5, 3, "EQ", ""), 1, components.TripDerived},
-		{loop(10, 0, 1, "LT", ""), 0, components.TripDerived},
-		{loop(0, 10, 0, "LT", ""), 0, components.TripUnknown}, // never ends
-		{loop(0, 10, -1, "LT", ""), 0, components.TripUnknown},
-		{loop(0, 10, 1, "LT", `, backend_config={"known_trip_count":{"n":"25"},"x":1}`), 25, components.TripKnown},
-		{loop(0, 10, 1, "LT", `, backend_config="{\"known_trip_count\":{\"n\":\"26\"}}"`), 26, components.TripKnown},
-		{loop(0, 10, 1, "LT", `, backend_config={"known_trip_count":{"n":27}}`), 27, components.TripKnown},
-		{loop(0, 10, 1, "LT", `, backend_config={"known_trip_count":{"n":"many"}}`), 10, components.TripDerived},
-		{loop(0, 10, 1, "LT", `, backend_config="not JSON"`), 10, components.TripDerived},
-		{strings.Replace(loop(0, 10, 2, "LT", ""), "compare(i, n)", "compare(n, i)", 1), 0, components.TripDerived}, // 10 < 0
-		{strings.Replace(loop(0, 10, 2, "GT", ""), "compare(i, n)", "compare(n, i)", 1), 5, components.TripDerived},
-		{strings.Replace(loop(0, 10, 2, "LT", ""), "add(i, k)", "multiply(i, k)", 1), 0, components.TripUnknown},
-		{strings.Replace(loop(10, 0, 2, "GT", ""), "add(i, k)", "subtract(i, k)", 1), 5, components.TripDerived},
-		{strings.Replace(loop(0, 10, 2, "LT", ""), "s32[] constant(0)", "s32[] parameter(1)", 1), 0, components.TripUnknown},
-		{strings.ReplaceAll(loop(0, 10, 2, "LT", ""), "(s32[], f32[]) tuple(j, x)", "(s32[], f32[]) tuple(i, x)"), 0, components.TripUnknown},
+		{loop(0, 10, 1, "LT", ""), 10, opgraph.TripDerived},
+		{loop(0, 10, 3, "LT", ""), 4, opgraph.TripDerived}, // 0 3 6 9: the step does not divide the bound
+		{loop(0, 9, 3, "LE", ""), 4, opgraph.TripDerived},
+		{loop(10, 0, -4, "GT", ""), 3, opgraph.TripDerived}, // 10 6 2
+		{loop(8, 0, -4, "GE", ""), 3, opgraph.TripDerived},
+		{loop(0, 9, 3, "NE", ""), 3, opgraph.TripDerived},
+		{loop(0, 10, 3, "NE", ""), 0, opgraph.TripUnknown}, // steps over its end
+		{loop(5, 5, 3, "EQ", ""), 1, opgraph.TripDerived},
+		{loop(10, 0, 1, "LT", ""), 0, opgraph.TripDerived},
+		{loop(0, 10, 0, "LT", ""), 0, opgraph.TripUnknown}, // never ends
+		{loop(0, 10, -1, "LT", ""), 0, opgraph.TripUnknown},
+		{loop(0, 10, 1, "LT", `, backend_config={"known_trip_count":{"n":"25"},"x":1}`), 25, opgraph.TripKnown},
+		{loop(0, 10, 1, "LT", `, backend_config="{\"known_trip_count\":{\"n\":\"26\"}}"`), 26, opgraph.TripKnown},
+		{loop(0, 10, 1, "LT", `, backend_config={"known_trip_count":{"n":27}}`), 27, opgraph.TripKnown},
+		{loop(0, 10, 1, "LT", `, backend_config={"known_trip_count":{"n":"many"}}`), 10, opgraph.TripDerived},
+		{loop(0, 10, 1, "LT", `, backend_config="not JSON"`), 10, opgraph.TripDerived},
+		{strings.Replace(loop(0, 10, 2, "LT", ""), "compare(i, n)", "compare(n, i)", 1), 0, opgraph.TripDerived}, // 10 < 0
+		{strings.Replace(loop(0, 10, 2, "GT", ""), "compare(i, n)", "compare(n, i)", 1), 5, opgraph.TripDerived},
+		{strings.Replace(loop(0, 10, 2, "LT", ""), "add(i, k)", "multiply(i, k)", 1), 0, opgraph.TripUnknown},
+		{strings.Replace(loop(10, 0, 2, "GT", ""), "add(i, k)", "subtract(i, k)", 1), 5, opgraph.TripDerived},
+		{strings.Replace(loop(0, 10, 2, "LT", ""), "s32[] constant(0)", "s32[] parameter(1)", 1), 0, opgraph.TripUnknown},
+		{strings.ReplaceAll(loop(0, 10, 2, "LT", ""), "(s32[], f32[]) tuple(j, x)", "(s32[], f32[]) tuple(i, x)"), 0, opgraph.TripUnknown},
 		// The bound is an element of the state that the body hands on.
 		{`HloModule m
 c {
@@ -393,7 +393,7 @@ ENTRY e {
   s = (s32[], s32[]) tuple(z, n)
   o = (s32[], s32[]) opt-barrier(s)
   ROOT w = (s32[], s32[]) while(o), condition=c, body=b
-}`, 4, components.TripDerived},
+}`, 4, opgraph.TripDerived},
 		// Condition and increment inside fusions.
 		{`HloModule m
 f {
@@ -421,7 +421,7 @@ ENTRY e {
   z = s32[] constant(0)
   s = (s32[]) tuple(z)
   ROOT w = (s32[]) while(s), condition=c, body=b
-}`, 7, components.TripDerived},
+}`, 7, opgraph.TripDerived},
 	} {
 		g := one(t, c.text)
 		n, from := g.TripCount(g.Comps.Root[g.Entry])
@@ -446,11 +446,11 @@ func TestConstants(t *testing.T) {
 	} {
 		g := one(t, "HloModule m\nENTRY e {\n a = "+c.shape+" constant("+c.in+")\n}")
 		got := ""
-		if v, ok := g.Int(0, components.AttrConstInt); ok {
+		if v, ok := g.Int(0, opgraph.AttrConstInt); ok {
 			got = fmt.Sprint(v)
 		} else if v, ok := g.Float(0); ok {
 			got = fmt.Sprint(v)
-		} else if s := g.AttrStr(0, components.AttrLiteral); s != "" {
+		} else if s := g.AttrStr(0, opgraph.AttrLiteral); s != "" {
 			got = "text " + s
 		}
 		if got != c.want {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/opgraph"
 )
 
 // corpus calls f for each module of the corpus of XLA's test modules.
@@ -116,7 +116,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // roundTrip writes a graph and reads it back.
-func roundTrip(t testing.TB, name string, g *components.Graph) {
+func roundTrip(t testing.TB, name string, g *opgraph.Graph) {
 	t.Helper()
 	text := AppendText(nil, g)
 	back, err := ReadText(name+" (written)", text)
@@ -128,7 +128,7 @@ func roundTrip(t testing.TB, name string, g *components.Graph) {
 		t.Errorf("%s: one module became %d", name, len(back))
 		return
 	}
-	if d := components.GraphDiff(g, back[0], components.GraphDiffOptions{}); d != "" {
+	if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
 		t.Errorf("%s: written and read graph differ: %s", name, d)
 	}
 	if again := AppendText(nil, back[0]); !bytes.Equal(text, again) {

@@ -3,20 +3,20 @@ package hlo
 import (
 	"github.com/valyala/fastjson"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // finish is what both readers do once a graph is complete: take the facts out
 // of backend configurations, check the graph, derive trip counts.
-func finish(g *components.Graph) error {
+func finish(g *opgraph.Graph) error {
 	var parser fastjson.Parser
-	for op := range components.OpID(g.NumOps()) {
+	for op := range opgraph.OpID(g.NumOps()) {
 		switch g.Ops.Kind[op] {
-		case components.OpWhile:
-			if n, ok := knownTripCount(&parser, g.AttrStr(op, components.AttrBackendConfig)); ok {
-				g.SetInt(op, components.AttrTripKnown, n)
+		case opgraph.OpWhile:
+			if n, ok := knownTripCount(&parser, g.AttrStr(op, opgraph.AttrBackendConfig)); ok {
+				g.SetInt(op, opgraph.AttrTripKnown, n)
 			}
-		case components.OpCustomCall:
+		case opgraph.OpCustomCall:
 			gemmDims(&parser, g, op)
 		}
 	}
@@ -65,13 +65,13 @@ func jsonInt(v *fastjson.Value) (int64, bool) {
 
 // gemmDims takes the dimension numbers of a matrix product that a GPU
 // compiler made a custom-call, so that its work is counted.
-func gemmDims(parser *fastjson.Parser, g *components.Graph, op components.OpID) {
-	switch g.AttrStr(op, components.AttrCustomCallTarget) {
+func gemmDims(parser *fastjson.Parser, g *opgraph.Graph, op opgraph.OpID) {
+	switch g.AttrStr(op, opgraph.AttrCustomCallTarget) {
 	case "__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8":
 	default:
 		return
 	}
-	v, err := parser.Parse(g.AttrStr(op, components.AttrBackendConfig))
+	v, err := parser.Parse(g.AttrStr(op, opgraph.AttrBackendConfig))
 	if err != nil || len(g.Operands(op)) < 2 {
 		return
 	}
@@ -93,7 +93,7 @@ func gemmDims(parser *fastjson.Parser, g *components.Graph, op components.OpID) 
 		}
 		return out, true
 	}
-	var d components.DotDims
+	var d opgraph.DotDims
 	var ok [4]bool
 	d.LHSContract, ok[0] = list("lhs_contracting_dimensions", rank(0))
 	d.RHSContract, ok[1] = list("rhs_contracting_dimensions", rank(1))

@@ -1,12 +1,14 @@
 package hlo
 
-import "perfsim/components"
+import (
+	"perfsim/components/opgraph"
+)
 
 // stackTables are the tables before the first computation of recent dumps:
 // they say which place in the user's program a stack_frame_id is.
 type stackTables struct {
-	files, functions map[int64]components.StrID
-	places           map[int64]components.StackFrame
+	files, functions map[int64]opgraph.StrID
+	places           map[int64]opgraph.StackFrame
 }
 
 // stackTables takes the tables FileNames, FunctionNames, FileLocations and
@@ -62,8 +64,8 @@ func (p *parser) row() (id int64, more, ok bool) {
 	return id, true, ok
 }
 
-func (p *parser) nameTable() (map[int64]components.StrID, bool) {
-	t := map[int64]components.StrID{}
+func (p *parser) nameTable() (map[int64]opgraph.StrID, bool) {
+	t := map[int64]opgraph.StrID{}
 	for {
 		id, more, ok := p.row()
 		if !ok || !more {
@@ -101,13 +103,13 @@ func (p *parser) fields(f func(key string, v int64)) bool {
 }
 
 func (p *parser) places() bool {
-	p.tables.places = map[int64]components.StackFrame{}
+	p.tables.places = map[int64]opgraph.StackFrame{}
 	for {
 		id, more, ok := p.row()
 		if !ok || !more {
 			return ok
 		}
-		var f components.StackFrame
+		var f opgraph.StackFrame
 		if !p.fields(func(key string, v int64) {
 			switch key {
 			case "file_name_id":
@@ -143,7 +145,7 @@ func (p *parser) frames() bool {
 		if id != int64(len(p.g.Frames))+1 || id > maxFrames {
 			return p.failAt(at, "stack frame %d does not follow frame %d", id, len(p.g.Frames))
 		}
-		var f components.StackFrame
+		var f opgraph.StackFrame
 		if !p.fields(func(key string, v int64) {
 			switch key {
 			case "file_location_id":

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // mustEnd panics when the function it returns is not called within a minute:
@@ -117,7 +117,7 @@ func FuzzReadProto(f *testing.F) {
 				t.Fatal("written and read graph differ in size")
 			}
 			renameLike(g, back[0])
-			if d := components.GraphDiff(g, back[0], components.GraphDiffOptions{}); d != "" {
+			if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
 				t.Fatalf("written and read graph differ: %s\n%s", d, text)
 			}
 			if again := AppendText(nil, back[0]); !bytes.Equal(text, again) {
@@ -202,16 +202,16 @@ func TestSeedProtos(t *testing.T) {
 
 // renameLike gives the module, the computations, the operators and the opcodes
 // nobody knows of g the names they have in like.
-func renameLike(g, like *components.Graph) {
+func renameLike(g, like *opgraph.Graph) {
 	g.Name = g.Str(like.Text(like.Name))
 	for c := range g.Comps.Name {
-		g.Comps.Name[c] = g.Str(like.CompText(components.CompID(c)))
+		g.Comps.Name[c] = g.Str(like.CompText(opgraph.CompID(c)))
 	}
 	for op := range g.Ops.Name {
-		id := components.OpID(op)
+		id := opgraph.OpID(op)
 		g.Ops.Name[op] = g.Str(like.OpText(id))
-		if g.Ops.Kind[op] == components.OpUnknown {
-			g.SetAttrStr(id, components.AttrOpcode, like.AttrStr(id, components.AttrOpcode))
+		if g.Ops.Kind[op] == opgraph.OpUnknown {
+			g.SetAttrStr(id, opgraph.AttrOpcode, like.AttrStr(id, opgraph.AttrOpcode))
 		}
 	}
 }

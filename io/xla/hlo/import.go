@@ -3,14 +3,14 @@ package hlo
 import (
 	"context"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/io/format"
 )
 
 // TextImporter reads HLO text.
 var TextImporter = format.Importer{
 	Name: "hlo", Title: "XLA HLO text", Sniff: Sniff,
-	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*components.Graph, error) {
+	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*opgraph.Graph, error) {
 		b, err := src.ReadAll(maxText)
 		if err != nil {
 			return nil, err
@@ -22,7 +22,7 @@ var TextImporter = format.Importer{
 // ProtoImporter reads HloProto, bare HloModuleProto and HloSnapshot.
 var ProtoImporter = format.Importer{
 	Name: "hloproto", Title: "XLA HloProto", Sniff: SniffProto,
-	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*components.Graph, error) {
+	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*opgraph.Graph, error) {
 		b, err := src.ReadAll(maxText)
 		if err != nil {
 			return nil, err

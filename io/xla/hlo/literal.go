@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // literal takes the text of a constant up to its closing parenthesis, which
 // may be many megabytes long.
-func (p *parser) literal(shape components.ShapeID) (string, bool) {
+func (p *parser) literal(shape opgraph.ShapeID) (string, bool) {
 	open := p.pos - 1
 	// Without parentheses or quotes inside, the next ')' ends it: arrays of
 	// numbers, which are the large ones.
@@ -37,23 +37,23 @@ const elided = "{...}"
 
 // setLiteral keeps the value of a constant: as a number for a scalar, as text
 // otherwise. It reports false for a scalar that is no number of its type.
-func setLiteral(g *components.Graph, op components.OpID, text string) bool {
+func setLiteral(g *opgraph.Graph, op opgraph.OpID, text string) bool {
 	shape := g.Ops.Shape[op]
 	elem := g.Shapes.Elem(shape)
 	if g.Shapes.Rank(shape) != 0 || !elem.IsArray() || strings.HasPrefix(text, "{") ||
-		elem == components.ElemC64 || elem == components.ElemC128 {
+		elem == opgraph.ElemC64 || elem == opgraph.ElemC128 {
 		if text != "" && text != elided {
-			g.SetAttrStr(op, components.AttrLiteral, text)
+			g.SetAttrStr(op, opgraph.AttrLiteral, text)
 		}
 		return true
 	}
 	switch {
-	case elem == components.ElemPred:
+	case elem == opgraph.ElemPred:
 		switch text {
 		case "true", "1":
-			g.SetInt(op, components.AttrConstInt, 1)
+			g.SetInt(op, opgraph.AttrConstInt, 1)
 		case "false", "0":
-			g.SetInt(op, components.AttrConstInt, 0)
+			g.SetInt(op, opgraph.AttrConstInt, 0)
 		default:
 			return false
 		}
@@ -70,7 +70,7 @@ func setLiteral(g *components.Graph, op components.OpID, text string) bool {
 			}
 			v = int64(u)
 		}
-		g.SetInt(op, components.AttrConstInt, v)
+		g.SetInt(op, opgraph.AttrConstInt, v)
 	default:
 		f, ok := parseFloat(text)
 		if !ok {
@@ -83,18 +83,18 @@ func setLiteral(g *components.Graph, op components.OpID, text string) bool {
 
 // roundTo rounds f to the precision of the element type, so that the same
 // constant is the same number whichever file it came from.
-func roundTo(e components.ElemType, f float64) float64 {
+func roundTo(e opgraph.ElemType, f float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return f
 	}
 	switch e {
-	case components.ElemF32:
+	case opgraph.ElemF32:
 		return float64(float32(f))
-	case components.ElemBF16:
+	case opgraph.ElemBF16:
 		bits := math.Float32bits(float32(f))
 		bits += 0x7fff + bits>>16&1 // to nearest, ties to even
 		return float64(math.Float32frombits(bits &^ 0xffff))
-	case components.ElemF16:
+	case opgraph.ElemF16:
 		if math.Abs(f) >= 65520 {
 			return math.Inf(int(math.Copysign(1, f)))
 		}

@@ -3,7 +3,7 @@ package hlo
 import (
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // meshAxis is one axis of a device mesh.
@@ -17,7 +17,7 @@ type meshAxis struct {
 // not named, of the devices along the named ones, in their order. It is kept
 // in the iota form, or as a list when the mesh numbers its devices itself.
 // "'x':(2)4" is the part of size 4 of axis x after a part of size 2.
-func (p *parser) meshGroups(op components.OpID) bool {
+func (p *parser) meshGroups(op opgraph.OpID) bool {
 	at := p.pos
 	if w := p.word(); w != "mesh" {
 		return p.failAt(at, "replica groups begin with %q, want '{', '[' or mesh", w)
@@ -159,8 +159,8 @@ func splitAxis(axes []meshAxis, name string, pre, size int64) ([]meshAxis, bool)
 }
 
 // meshToGroups makes replica groups of the picked axes.
-func meshToGroups(axes []meshAxis, picked, ids []int64) (components.ReplicaGroups, bool) {
-	r := components.ReplicaGroups{Form: components.GroupsIota}
+func meshToGroups(axes []meshAxis, picked, ids []int64) (opgraph.ReplicaGroups, bool) {
+	r := opgraph.ReplicaGroups{Form: opgraph.GroupsIota}
 	var seen uint64
 	size, total := int64(1), int64(1)
 	for _, a := range picked {
@@ -168,12 +168,12 @@ func meshToGroups(axes []meshAxis, picked, ids []int64) (components.ReplicaGroup
 			return r, false
 		}
 		seen |= 1 << a
-		size = components.MulSize(size, axes[a].size)
+		size = opgraph.MulSize(size, axes[a].size)
 	}
 	identity := true
 	for i, a := range axes {
 		r.Reshape = append(r.Reshape, a.size)
-		total = components.MulSize(total, a.size)
+		total = opgraph.MulSize(total, a.size)
 		if seen>>i&1 == 0 {
 			r.Perm = append(r.Perm, int64(i))
 		}
@@ -196,7 +196,7 @@ func meshToGroups(axes []meshAxis, picked, ids []int64) (components.ReplicaGroup
 	if len(ids) == 0 {
 		return r, true
 	}
-	list := components.ReplicaGroups{Form: components.GroupsList}
+	list := opgraph.ReplicaGroups{Form: opgraph.GroupsList}
 	for i := range r.Count() {
 		list.Sizes = append(list.Sizes, size)
 		list.Devices = r.AppendGroup(list.Devices, i)

@@ -6,17 +6,17 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // protoReader fills a graph from a HloModuleProto. Field numbers are those of
 // xla/service/hlo.proto and xla/xla_data.proto.
 type protoReader struct {
 	wire
-	g       *components.Graph
-	shapes  map[string]components.ShapeID // by encoding
-	comps   map[int64]components.CompID
-	ops     map[int64]components.OpID // of the computation being read
+	g       *opgraph.Graph
+	shapes  map[string]opgraph.ShapeID // by encoding
+	comps   map[int64]opgraph.CompID
+	ops     map[int64]opgraph.OpID // of the computation being read
 	in      instrProto
 	scratch []int64
 }
@@ -24,7 +24,7 @@ type protoReader struct {
 // ReadProto reads a HloModuleProto, bare or inside a HloProto or a
 // HloSnapshot, into a graph like that of the same module's text. The caller
 // unwraps gzip. name is for messages. Errors are *Error with a byte offset.
-func ReadProto(name string, b []byte) ([]*components.Graph, error) {
+func ReadProto(name string, b []byte) ([]*opgraph.Graph, error) {
 	r := &protoReader{wire: wire{file: name, b: b[:len(b):len(b)], text: string(b)}}
 	mod, ok := findModule(&r.wire, r.b, 0)
 	if !ok {
@@ -40,7 +40,7 @@ func ReadProto(name string, b []byte) ([]*components.Graph, error) {
 	if err := finish(r.g); err != nil {
 		return nil, &Error{File: name, Offset: 0, Msg: err.Error()}
 	}
-	return []*components.Graph{r.g}, nil
+	return []*opgraph.Graph{r.g}, nil
 }
 
 // findModule finds the module in a message that is one or wraps one in
@@ -129,10 +129,10 @@ type compProto struct {
 }
 
 func (r *protoReader) module(b []byte) {
-	r.g = components.NewGraph("")
-	r.shapes = map[string]components.ShapeID{}
-	r.comps = map[int64]components.CompID{}
-	r.ops = map[int64]components.OpID{}
+	r.g = opgraph.NewGraph("")
+	r.shapes = map[string]opgraph.ShapeID{}
+	r.comps = map[int64]opgraph.CompID{}
+	r.ops = map[int64]opgraph.OpID{}
 	var comps []compProto
 	var entryID int64
 	hasEntry := false
@@ -167,9 +167,9 @@ func (r *protoReader) module(b []byte) {
 			r.failAt(c.at, "computation id %d occurs twice", c.id)
 			return
 		}
-		r.comps[c.id] = components.CompID(i)
+		r.comps[c.id] = opgraph.CompID(i)
 		if hasEntry && c.id == entryID || !hasEntry && c.name == entryName {
-			r.g.Entry = components.CompID(i)
+			r.g.Entry = opgraph.CompID(i)
 		}
 	}
 	r.g.IsScheduled = sequences != nil
@@ -179,7 +179,7 @@ func (r *protoReader) module(b []byte) {
 		}
 		r.computation(c, sequences[c.id])
 	}
-	if r.g.Entry == components.NoComp && r.err == nil {
+	if r.g.Entry == opgraph.NoComp && r.err == nil {
 		r.failAt(b, "entry computation %d is missing", entryID)
 	}
 }
@@ -235,7 +235,7 @@ func (r *protoReader) aliases(b []byte) {
 			continue
 		}
 		var out, part []int64
-		var a components.Alias
+		var a opgraph.Alias
 		for e := r.message(m.data); e.next(); {
 			switch e.num {
 			case 1:
@@ -266,9 +266,9 @@ func (r *protoReader) deviceAssignment(b []byte) {
 
 // frames reads StackFrameIndexProto.
 func (r *protoReader) frames(b []byte) {
-	var files, functions []components.StrID
-	var places []components.StackFrame
-	at := func(v []components.StrID, i uint64) components.StrID {
+	var files, functions []opgraph.StrID
+	var places []opgraph.StackFrame
+	at := func(v []opgraph.StrID, i uint64) opgraph.StrID {
 		if i == 0 || i > uint64(len(v)) {
 			return 0
 		}
@@ -282,7 +282,7 @@ func (r *protoReader) frames(b []byte) {
 		case 2:
 			functions = append(functions, r.g.Str(m.str()))
 		case 3:
-			var f components.StackFrame
+			var f opgraph.StackFrame
 			for e := r.message(m.data); e.next(); {
 				switch e.num {
 				case 1:
@@ -311,7 +311,7 @@ func (r *protoReader) frames(b []byte) {
 		}
 	}
 	for i, f := range frames {
-		var fr components.StackFrame
+		var fr opgraph.StackFrame
 		if f[0] >= 1 && f[0] <= uint64(len(places)) {
 			fr = places[f[0]-1]
 		}
@@ -356,7 +356,7 @@ func (r *protoReader) computation(c compProto, seq []int64) {
 			break
 		}
 	}
-	root := components.NoOp
+	root := opgraph.NoOp
 	if r.err == nil && c.hasRoot {
 		op, ok := r.ops[c.root]
 		if !ok {
@@ -417,25 +417,25 @@ func (r *protoReader) instruction(b []byte) bool {
 	if !ok {
 		return false
 	}
-	kind, ok := components.ParseOpKind(in.opcode)
+	kind, ok := opgraph.ParseOpKind(in.opcode)
 	if !ok {
-		kind = components.OpUnknown
+		kind = opgraph.OpUnknown
 	}
 	if _, twice := r.ops[in.id]; twice {
 		return r.failAt(b, "instruction id %d occurs twice in a computation", in.id)
 	}
-	args := make([]components.Operand, 0, 8)
+	args := make([]opgraph.Operand, 0, 8)
 	for _, id := range in.operands {
 		op, ok := r.ops[id]
 		if !ok {
 			return r.failAt(b, "instruction %q: operand %d is not defined before it", in.name, id)
 		}
-		args = append(args, components.Operand{Op: op})
+		args = append(args, opgraph.Operand{Op: op})
 	}
 	op := r.g.AddOpOperands(kind, r.g.Str(in.name), shape, args)
 	r.ops[in.id] = op
-	if kind == components.OpUnknown {
-		r.g.SetAttrStr(op, components.AttrOpcode, in.opcode)
+	if kind == opgraph.OpUnknown {
+		r.g.SetAttrStr(op, opgraph.AttrOpcode, in.opcode)
 	}
 	for _, id := range in.control {
 		pred, ok := r.ops[id]
@@ -452,7 +452,7 @@ func (r *protoReader) instruction(b []byte) bool {
 		r.g.AddCall(op, callRole(kind, i), c)
 	}
 	r.metadata(op, in.meta)
-	if kind == components.OpConstant {
+	if kind == opgraph.OpConstant {
 		r.literal(op, in.literal)
 	}
 	return r.attributes(op, b)
@@ -460,29 +460,29 @@ func (r *protoReader) instruction(b []byte) bool {
 
 // callRole says what called computation i is to an operator: the order is
 // that of HloInstruction (a while has its body first).
-func callRole(k components.OpKind, i int) components.CallRole {
+func callRole(k opgraph.OpKind, i int) opgraph.CallRole {
 	switch k {
-	case components.OpWhile:
+	case opgraph.OpWhile:
 		if i == 0 {
-			return components.RoleBody
+			return opgraph.RoleBody
 		}
-		return components.RoleCondition
-	case components.OpConditional:
-		return components.RoleBranch
-	case components.OpSelectAndScatter:
+		return opgraph.RoleCondition
+	case opgraph.OpConditional:
+		return opgraph.RoleBranch
+	case opgraph.OpSelectAndScatter:
 		if i == 0 {
-			return components.RoleSelect
+			return opgraph.RoleSelect
 		}
-		return components.RoleScatter
-	case components.OpFusion, components.OpAsyncStart, components.OpAsyncUpdate, components.OpAsyncDone:
-		return components.RoleCalls
-	case components.OpCustomCall:
-		return components.RoleCalled
+		return opgraph.RoleScatter
+	case opgraph.OpFusion, opgraph.OpAsyncStart, opgraph.OpAsyncUpdate, opgraph.OpAsyncDone:
+		return opgraph.RoleCalls
+	case opgraph.OpCustomCall:
+		return opgraph.RoleCalled
 	}
-	return components.RoleToApply
+	return opgraph.RoleToApply
 }
 
-func (r *protoReader) metadata(op components.OpID, b []byte) {
+func (r *protoReader) metadata(op opgraph.OpID, b []byte) {
 	t := &r.g.Ops
 	for m := r.message(b); m.next(); {
 		switch m.num {
@@ -499,36 +499,36 @@ func (r *protoReader) metadata(op components.OpID, b []byte) {
 }
 
 // primitive maps PrimitiveType to an element type.
-func primitive(v uint64) (components.ElemType, bool) {
-	table := [...]components.ElemType{
-		1: components.ElemPred, 2: components.ElemS8, 3: components.ElemS16, 4: components.ElemS32,
-		5: components.ElemS64, 6: components.ElemU8, 7: components.ElemU16, 8: components.ElemU32,
-		9: components.ElemU64, 10: components.ElemF16, 11: components.ElemF32, 12: components.ElemF64,
-		13: components.ElemTuple, 14: components.ElemOpaque, 15: components.ElemC64, 16: components.ElemBF16,
-		17: components.ElemToken, 18: components.ElemC128, 19: components.ElemF8E5M2, 20: components.ElemF8E4M3FN,
-		21: components.ElemS4, 22: components.ElemU4, 23: components.ElemF8E4M3B11FNUZ, 24: components.ElemF8E5M2FNUZ,
-		25: components.ElemF8E4M3FNUZ, 26: components.ElemS2, 27: components.ElemU2, 28: components.ElemF8E4M3,
-		29: components.ElemF8E3M4, 30: components.ElemS1, 31: components.ElemU1, 32: components.ElemF4E2M1FN,
-		33: components.ElemF8E8M0FNU, 34: components.ElemBuffer,
+func primitive(v uint64) (opgraph.ElemType, bool) {
+	table := [...]opgraph.ElemType{
+		1: opgraph.ElemPred, 2: opgraph.ElemS8, 3: opgraph.ElemS16, 4: opgraph.ElemS32,
+		5: opgraph.ElemS64, 6: opgraph.ElemU8, 7: opgraph.ElemU16, 8: opgraph.ElemU32,
+		9: opgraph.ElemU64, 10: opgraph.ElemF16, 11: opgraph.ElemF32, 12: opgraph.ElemF64,
+		13: opgraph.ElemTuple, 14: opgraph.ElemOpaque, 15: opgraph.ElemC64, 16: opgraph.ElemBF16,
+		17: opgraph.ElemToken, 18: opgraph.ElemC128, 19: opgraph.ElemF8E5M2, 20: opgraph.ElemF8E4M3FN,
+		21: opgraph.ElemS4, 22: opgraph.ElemU4, 23: opgraph.ElemF8E4M3B11FNUZ, 24: opgraph.ElemF8E5M2FNUZ,
+		25: opgraph.ElemF8E4M3FNUZ, 26: opgraph.ElemS2, 27: opgraph.ElemU2, 28: opgraph.ElemF8E4M3,
+		29: opgraph.ElemF8E3M4, 30: opgraph.ElemS1, 31: opgraph.ElemU1, 32: opgraph.ElemF4E2M1FN,
+		33: opgraph.ElemF8E8M0FNU, 34: opgraph.ElemBuffer,
 	}
-	if v >= uint64(len(table)) || table[v] == components.ElemInvalid {
+	if v >= uint64(len(table)) || table[v] == opgraph.ElemInvalid {
 		return 0, false
 	}
 	return table[v], true
 }
 
 // shape reads a ShapeProto; equal encodings are decoded once.
-func (r *protoReader) shape(b []byte, depth int) (components.ShapeID, bool) {
+func (r *protoReader) shape(b []byte, depth int) (opgraph.ShapeID, bool) {
 	if depth > maxDepth {
 		return 0, r.failAt(b, "shape is nested more than %d levels", maxDepth)
 	}
 	if id, ok := r.shapes[string(b)]; ok {
 		return id, true
 	}
-	var elem components.ElemType
+	var elem opgraph.ElemType
 	var dims []int64
-	var layout components.ShapeLayout
-	var members []components.ShapeID
+	var layout opgraph.ShapeLayout
+	var members []opgraph.ShapeID
 	var layoutAt []byte
 	dyn := 0
 	for m := r.message(b); m.next(); {
@@ -561,26 +561,26 @@ func (r *protoReader) shape(b []byte, depth int) (components.ShapeID, bool) {
 	if r.err != nil {
 		return 0, false
 	}
-	if elem == components.ElemInvalid {
+	if elem == opgraph.ElemInvalid {
 		return 0, r.failAt(b, "shape without an element type")
 	}
 	if len(dims) > maxRank {
 		return 0, r.failAt(b, "rank above %d", maxRank)
 	}
 	for i, d := range dims {
-		if d < 0 && d != components.DimUnknown {
+		if d < 0 && d != opgraph.DimUnknown {
 			return 0, r.failAt(b, "dimension %d is negative: %d", i, d)
 		}
-		if d == components.DimUnknown {
+		if d == opgraph.DimUnknown {
 			layout.Dynamic |= 1 << i
 		}
 	}
 	layout.Dynamic &= 1<<len(dims) - 1 // marks beyond the rank mean nothing
-	var id components.ShapeID
+	var id opgraph.ShapeID
 	switch {
-	case elem == components.ElemTuple:
+	case elem == opgraph.ElemTuple:
 		id = r.g.Shapes.AddTuple(members)
-	case elem == components.ElemBuffer:
+	case elem == opgraph.ElemBuffer:
 		if len(members) != 1 {
 			return 0, r.failAt(b, "buffer of %d shapes", len(members))
 		}

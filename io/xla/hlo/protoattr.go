@@ -5,24 +5,25 @@ import (
 	"math"
 
 	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // attributes reads the fields of an instruction that depend on its opcode.
-func (r *protoReader) attributes(op components.OpID, b []byte) bool {
+func (r *protoReader) attributes(op opgraph.OpID, b []byte) bool {
 	g := r.g
 	kind := g.Ops.Kind[op]
 	var slices, pairs, dims []int64
 	gatherSizes := r.scratch[:0]
-	var groups components.ReplicaGroups
+	var groups opgraph.ReplicaGroups
 	haveGroups := false
 	for m := r.message(b); m.next(); {
 		switch m.num {
 		case 9:
-			if kind == components.OpParameter {
+			if kind == opgraph.OpParameter {
 				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
 			}
 		case 13:
-			if kind == components.OpGetTupleElement {
+			if kind == opgraph.OpGetTupleElement {
 				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
 			}
 		case 14:
@@ -53,9 +54,9 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 		case 33, 48:
 			r.gatherDims(op, m.data)
 		case 40:
-			g.SetAttrStr(op, components.AttrSharding, string(r.sharding(nil, m.data, 0)))
+			g.SetAttrStr(op, opgraph.AttrSharding, string(r.sharding(nil, m.data, 0)))
 		case 49:
-			groups.Form = components.GroupsList
+			groups.Form = opgraph.GroupsList
 			groups.Sizes, groups.Devices = r.group(groups.Sizes, groups.Devices, m.data)
 			haveGroups = true
 		case 87:
@@ -80,7 +81,7 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 			r.outputAliasing(op, m.data)
 		case 79:
 			if s := m.str(); s != "" && s != "main" {
-				g.SetAttrStr(op, components.AttrThread, s)
+				g.SetAttrStr(op, opgraph.AttrThread, s)
 			}
 		case 90:
 			r.raggedDims(op, m.data)
@@ -94,38 +95,38 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 	if r.err != nil {
 		return false
 	}
-	if kind == components.OpGetTupleElement && g.Ops.Index[op] == components.NoIndex ||
-		kind == components.OpParameter && g.Ops.Index[op] == components.NoIndex {
+	if kind == opgraph.OpGetTupleElement && g.Ops.Index[op] == opgraph.NoIndex ||
+		kind == opgraph.OpParameter && g.Ops.Index[op] == opgraph.NoIndex {
 		g.Ops.Index[op] = 0 // proto3 leaves zeros out
 	}
 	switch {
-	case kind == components.OpIota:
+	case kind == opgraph.OpIota:
 		d := int64(0)
 		if len(dims) > 0 {
 			d = dims[0]
 		}
-		g.SetInt(op, components.AttrIotaDimension, d)
+		g.SetInt(op, opgraph.AttrIotaDimension, d)
 	case len(dims) > 0 || usesDims(kind):
-		g.SetInts(op, components.AttrDimensions, dims...)
+		g.SetInts(op, opgraph.AttrDimensions, dims...)
 	}
-	if len(slices) > 0 || kind == components.OpSlice {
-		g.SetInts(op, components.AttrSlice, slices...)
+	if len(slices) > 0 || kind == opgraph.OpSlice {
+		g.SetInts(op, opgraph.AttrSlice, slices...)
 	}
-	if len(gatherSizes) > 0 || kind == components.OpDynamicSlice {
-		g.SetInts(op, components.AttrSliceSizes, gatherSizes...)
+	if len(gatherSizes) > 0 || kind == opgraph.OpDynamicSlice {
+		g.SetInts(op, opgraph.AttrSliceSizes, gatherSizes...)
 	}
-	if kind == components.OpPad && !g.Has(op, components.AttrPadding) {
-		g.SetInts(op, components.AttrPadding)
+	if kind == opgraph.OpPad && !g.Has(op, opgraph.AttrPadding) {
+		g.SetInts(op, opgraph.AttrPadding)
 	}
 	if len(pairs) > 0 {
-		g.SetInts(op, components.AttrSourceTargetPairs, pairs...)
+		g.SetInts(op, opgraph.AttrSourceTargetPairs, pairs...)
 	}
 	if haveGroups || kind.IsCollective() && len(pairs) == 0 {
-		if groups.Form == components.GroupsIota && !validIota(groups) {
+		if groups.Form == opgraph.GroupsIota && !validIota(groups) {
 			return r.failAt(b, "replica groups of %q do not name each device once", g.OpText(op))
 		}
-		if groups.Form == components.GroupsList && len(groups.Sizes) == 0 {
-			groups = components.ReplicaGroups{}
+		if groups.Form == opgraph.GroupsList && len(groups.Sizes) == 0 {
+			groups = opgraph.ReplicaGroups{}
 		}
 		g.SetReplicaGroups(op, groups)
 	}
@@ -133,22 +134,22 @@ func (r *protoReader) attributes(op components.OpID, b []byte) bool {
 }
 
 // usesDims reports whether the text of an opcode always has dimensions=.
-func usesDims(k components.OpKind) bool {
+func usesDims(k opgraph.OpKind) bool {
 	switch k {
-	case components.OpBroadcast, components.OpReduce, components.OpTranspose, components.OpConcatenate,
-		components.OpReverse, components.OpSort, components.OpMap:
+	case opgraph.OpBroadcast, opgraph.OpReduce, opgraph.OpTranspose, opgraph.OpConcatenate,
+		opgraph.OpReverse, opgraph.OpSort, opgraph.OpMap:
 		return true
 	}
 	return false
 }
 
-func (r *protoReader) window(op components.OpID, b []byte) {
-	var w []components.WindowDim
+func (r *protoReader) window(op opgraph.OpID, b []byte) {
+	var w []opgraph.WindowDim
 	for m := r.message(b); m.next(); {
 		if m.num != 1 {
 			continue
 		}
-		d := components.WindowDim{}
+		d := opgraph.WindowDim{}
 		for e := r.message(m.data); e.next(); {
 			switch e.num {
 			case 1:
@@ -179,8 +180,8 @@ func (r *protoReader) window(op components.OpID, b []byte) {
 	}
 }
 
-func (r *protoReader) convDims(op components.OpID, b []byte) {
-	var d components.ConvDims
+func (r *protoReader) convDims(op opgraph.OpID, b []byte) {
+	var d opgraph.ConvDims
 	for m := r.message(b); m.next(); {
 		switch m.num {
 		case 3:
@@ -229,7 +230,7 @@ func (r *protoReader) convDims(op components.OpID, b []byte) {
 	r.g.SetConvDims(op, d)
 }
 
-func (r *protoReader) padding(op components.OpID, b []byte) {
+func (r *protoReader) padding(op opgraph.OpID, b []byte) {
 	var v []int64
 	for m := r.message(b); m.next(); {
 		if m.num != 1 {
@@ -243,11 +244,11 @@ func (r *protoReader) padding(op components.OpID, b []byte) {
 		}
 		v = append(v, d[0], d[1], d[2])
 	}
-	r.g.SetInts(op, components.AttrPadding, v...)
+	r.g.SetInts(op, opgraph.AttrPadding, v...)
 }
 
-func (r *protoReader) dotDims(op components.OpID, b []byte) {
-	var d components.DotDims
+func (r *protoReader) dotDims(op opgraph.OpID, b []byte) {
+	var d opgraph.DotDims
 	for m := r.message(b); m.next(); {
 		switch m.num {
 		case 1:
@@ -263,7 +264,7 @@ func (r *protoReader) dotDims(op components.OpID, b []byte) {
 	r.g.SetDot(op, d)
 }
 
-func (r *protoReader) raggedDims(op components.OpID, b []byte) {
+func (r *protoReader) raggedDims(op opgraph.OpID, b []byte) {
 	var ragged, group []int64
 	for m := r.message(b); m.next(); {
 		switch m.num {
@@ -275,15 +276,15 @@ func (r *protoReader) raggedDims(op components.OpID, b []byte) {
 			group = m.ints(group)
 		}
 	}
-	r.g.SetInts(op, components.AttrLHSRagged, ragged...)
+	r.g.SetInts(op, opgraph.AttrLHSRagged, ragged...)
 	if len(group) > 0 {
-		r.g.SetInts(op, components.AttrRHSGroup, group...)
+		r.g.SetInts(op, opgraph.AttrRHSGroup, group...)
 	}
 }
 
 // gatherDims reads GatherDimensionNumbers or ScatterDimensionNumbers, whose
 // fields agree in number and meaning.
-func (r *protoReader) gatherDims(op components.OpID, b []byte) {
+func (r *protoReader) gatherDims(op opgraph.OpID, b []byte) {
 	var v [7][]int64
 	vectorDim := int64(0)
 	for m := r.message(b); m.next(); {
@@ -294,15 +295,15 @@ func (r *protoReader) gatherDims(op components.OpID, b []byte) {
 			vectorDim = m.int()
 		}
 	}
-	r.g.SetInts(op, components.AttrOffsetDims, v[1]...)
-	r.g.SetInts(op, components.AttrCollapsedDims, v[2]...)
-	r.g.SetInts(op, components.AttrIndexMap, v[3]...)
-	r.g.SetInt(op, components.AttrIndexVectorDim, vectorDim)
+	r.g.SetInts(op, opgraph.AttrOffsetDims, v[1]...)
+	r.g.SetInts(op, opgraph.AttrCollapsedDims, v[2]...)
+	r.g.SetInts(op, opgraph.AttrIndexMap, v[3]...)
+	r.g.SetInt(op, opgraph.AttrIndexVectorDim, vectorDim)
 	if len(v[5]) > 0 {
-		r.g.SetInts(op, components.AttrOperandBatching, v[5]...)
+		r.g.SetInts(op, opgraph.AttrOperandBatching, v[5]...)
 	}
 	if len(v[6]) > 0 {
-		r.g.SetInts(op, components.AttrIndicesBatching, v[6]...)
+		r.g.SetInts(op, opgraph.AttrIndicesBatching, v[6]...)
 	}
 }
 
@@ -317,14 +318,14 @@ func (r *protoReader) group(sizes, devices []int64, b []byte) ([]int64, []int64)
 }
 
 // deviceList reads CollectiveDeviceListProto.
-func (r *protoReader) deviceList(b []byte) components.ReplicaGroups {
-	out := components.ReplicaGroups{Form: components.GroupsList}
+func (r *protoReader) deviceList(b []byte) opgraph.ReplicaGroups {
+	out := opgraph.ReplicaGroups{Form: opgraph.GroupsList}
 	for m := r.message(b); m.next(); {
 		switch m.num {
 		case 1:
 			out.Sizes, out.Devices = r.group(out.Sizes, out.Devices, m.data)
 		case 2:
-			iota := components.ReplicaGroups{Form: components.GroupsIota, Dims: []int64{0, 0}}
+			iota := opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{0, 0}}
 			for e := r.message(m.data); e.next(); {
 				switch e.num {
 				case 1:
@@ -352,7 +353,7 @@ func (r *protoReader) deviceList(b []byte) components.ReplicaGroups {
 
 // precision keeps operand_precision as the text spells it, when it is not
 // the default.
-func (r *protoReader) precision(op components.OpID, b []byte) {
+func (r *protoReader) precision(op opgraph.OpID, b []byte) {
 	var v []int64
 	for m := r.message(b); m.next(); {
 		if m.num == 1 {
@@ -379,7 +380,7 @@ func (r *protoReader) precision(op components.OpID, b []byte) {
 	}
 }
 
-func (r *protoReader) frontend(op components.OpID, b []byte) {
+func (r *protoReader) frontend(op opgraph.OpID, b []byte) {
 	attrs := map[string]string{}
 	for m := r.message(b); m.next(); {
 		if m.num != 1 {
@@ -411,10 +412,10 @@ func (r *protoReader) frontend(op components.OpID, b []byte) {
 		}
 		text = appendQuoted(append(text, '='), attrs[k])
 	}
-	r.g.SetAttrStr(op, components.AttrFrontend, string(append(text, '}')))
+	r.g.SetAttrStr(op, opgraph.AttrFrontend, string(append(text, '}')))
 }
 
-func (r *protoReader) outputAliasing(op components.OpID, b []byte) {
+func (r *protoReader) outputAliasing(op opgraph.OpID, b []byte) {
 	var out, part []int64
 	var number int64
 	for m := r.message(b); m.next(); {
@@ -427,9 +428,9 @@ func (r *protoReader) outputAliasing(op components.OpID, b []byte) {
 			part = m.ints(part)
 		}
 	}
-	v := append([]int64(nil), r.g.Ints(op, components.AttrOutputAliasing)...)
+	v := append([]int64(nil), r.g.Ints(op, opgraph.AttrOutputAliasing)...)
 	v = append(v, int64(r.g.AddPath(out...)), number, int64(r.g.AddPath(part...)))
-	r.g.SetInts(op, components.AttrOutputAliasing, v...)
+	r.g.SetInts(op, opgraph.AttrOutputAliasing, v...)
 }
 
 // sharding spells an OpSharding as HLO text does.
@@ -526,16 +527,16 @@ func (r *protoReader) sharding(dst, b []byte, depth int) []byte {
 
 // literal keeps the value of a scalar constant; arrays and the floats of
 // eight bits and less are left out, as the text does with large constants.
-func (r *protoReader) literal(op components.OpID, b []byte) {
+func (r *protoReader) literal(op opgraph.OpID, b []byte) {
 	g := r.g
 	shape := g.Ops.Shape[op]
 	elem := g.Shapes.Elem(shape)
-	if g.Shapes.Rank(shape) != 0 || !elem.IsArray() || elem == components.ElemC64 || elem == components.ElemC128 {
+	if g.Shapes.Rank(shape) != 0 || !elem.IsArray() || elem == opgraph.ElemC64 || elem == opgraph.ElemC128 {
 		return
 	}
-	set := func(v uint64) { g.SetInt(op, components.AttrConstInt, narrow(elem, v)) }
+	set := func(v uint64) { g.SetInt(op, opgraph.AttrConstInt, narrow(elem, v)) }
 	setFloat := func(v float64) { g.SetFloat(op, roundTo(elem, v)) }
-	isInt := elem.IsInteger() || elem == components.ElemPred
+	isInt := elem.IsInteger() || elem == opgraph.ElemPred
 	for m := r.message(b); m.next(); {
 		switch m.num {
 		case 2, 4, 5, 6, 7: // preds, s32s, s64s, u32s, u64s
@@ -573,12 +574,12 @@ func (r *protoReader) literal(op components.OpID, b []byte) {
 
 // narrow returns the integer of type e in the low bits of v; a predicate is 0
 // or 1.
-func narrow(e components.ElemType, v uint64) int64 {
-	if e == components.ElemPred {
+func narrow(e opgraph.ElemType, v uint64) int64 {
+	if e == opgraph.ElemPred {
 		return int64(min(v, 1))
 	}
 	shift := 64 - e.Bits()
-	if e >= components.ElemS1 && e <= components.ElemS64 {
+	if e >= opgraph.ElemS1 && e <= opgraph.ElemS64 {
 		return int64(v<<shift) >> shift
 	}
 	return int64(v << shift >> shift)

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // instrOf encodes a module of one instruction with more fields appended.
@@ -110,7 +110,7 @@ func TestIntegers(t *testing.T) {
 		graphs, err := ReadText("t", []byte("HloModule m\nENTRY e {\n a = f32[] custom-call(), dimensions={"+c.in+"}\n}"))
 		got := fmt.Sprint(err)
 		if err == nil {
-			got = fmt.Sprint(graphs[0].Ints(0, components.AttrDimensions))
+			got = fmt.Sprint(graphs[0].Ints(0, opgraph.AttrDimensions))
 		}
 		if got != c.want {
 			t.Errorf("%s gives %s, want %s", c.in, got, c.want)

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/ecs/proptest"
 )
 
@@ -16,21 +16,21 @@ func anyBytes() *rapid.Generator[string] {
 }
 
 // drawGraph builds a random valid graph through the builder interface.
-func drawGraph(t *rapid.T) *components.Graph {
-	g := components.NewGraph(rapid.SampledFrom([]string{"m", "jit_train_step", "a.b-c", "jit(f)/x:0", "%x", "//y", "/*z"}).Draw(t, "name"))
+func drawGraph(t *rapid.T) *opgraph.Graph {
+	g := opgraph.NewGraph(rapid.SampledFrom([]string{"m", "jit_train_step", "a.b-c", "jit(f)/x:0", "%x", "//y", "/*z"}).Draw(t, "name"))
 	g.IsScheduled = rapid.Bool().Draw(t, "scheduled")
 	g.Replicas = rapid.Int64Range(0, 4).Draw(t, "replicas")
 	text := rapid.OneOf(rapid.StringN(0, 12, 40), anyBytes())
 	for range rapid.IntRange(0, 3).Draw(t, "frames") {
-		g.Frames = append(g.Frames, components.StackFrame{
+		g.Frames = append(g.Frames, opgraph.StackFrame{
 			File: g.Str(text.Draw(t, "file")), Function: g.Str(text.Draw(t, "function")),
 			Line: rapid.Uint32Range(0, 1000).Draw(t, "line"), Parent: uint32(rapid.IntRange(0, len(g.Frames)).Draw(t, "parent")),
 		})
 	}
-	shape := func() components.ShapeID {
-		elem := components.ElemType(rapid.IntRange(int(components.ElemPred), int(components.ElemC128)).Draw(t, "elem"))
+	shape := func() opgraph.ShapeID {
+		elem := opgraph.ElemType(rapid.IntRange(int(opgraph.ElemPred), int(opgraph.ElemC128)).Draw(t, "elem"))
 		dims := rapid.SliceOfN(rapid.Int64Range(0, 300), 0, 4).Draw(t, "dims")
-		l := components.ShapeLayout{}
+		l := opgraph.ShapeLayout{}
 		if rapid.Bool().Draw(t, "layout") && len(dims) > 0 {
 			l.HasText = true
 			for i := range dims {
@@ -53,7 +53,7 @@ func drawGraph(t *rapid.T) *components.Graph {
 		}
 		for range rapid.IntRange(0, 8).Draw(t, "ops") {
 			drawOp(t, g, comp, shape)
-			last := components.OpID(g.NumOps() - 1)
+			last := opgraph.OpID(g.NumOps() - 1)
 			if rapid.Bool().Draw(t, "metadata") {
 				g.Ops.OpName[last] = g.Str(text.Draw(t, "op_name"))
 				g.Ops.SourceFile[last] = g.Str(text.Draw(t, "source"))
@@ -61,10 +61,10 @@ func drawGraph(t *rapid.T) *components.Graph {
 				g.Ops.Frame[last] = uint32(rapid.IntRange(0, len(g.Frames)).Draw(t, "frame"))
 			}
 			if rapid.IntRange(0, 3).Draw(t, "control") == 0 {
-				g.AddControl(last, components.OpID(rapid.IntRange(int(g.Comps.First[comp]), int(last)-1).Draw(t, "pred")))
+				g.AddControl(last, opgraph.OpID(rapid.IntRange(int(g.Comps.First[comp]), int(last)-1).Draw(t, "pred")))
 			}
 		}
-		root := components.OpID(rapid.IntRange(int(g.Comps.First[comp]), g.NumOps()-1).Draw(t, "root"))
+		root := opgraph.OpID(rapid.IntRange(int(g.Comps.First[comp]), g.NumOps()-1).Draw(t, "root"))
 		g.EndComputation(root)
 		if rapid.IntRange(0, 3).Draw(t, "thread") == 0 {
 			g.Comps.Thread[comp] = g.Str("p" + text.Draw(t, "thread name")) // "main" is not kept
@@ -74,15 +74,15 @@ func drawGraph(t *rapid.T) *components.Graph {
 	return g
 }
 
-func drawOp(t *rapid.T, g *components.Graph, comp components.CompID, shape func() components.ShapeID) {
-	any := func() components.OpID {
-		return components.OpID(rapid.IntRange(int(g.Comps.First[comp]), g.NumOps()-1).Draw(t, "operand"))
+func drawOp(t *rapid.T, g *opgraph.Graph, comp opgraph.CompID, shape func() opgraph.ShapeID) {
+	any := func() opgraph.OpID {
+		return opgraph.OpID(rapid.IntRange(int(g.Comps.First[comp]), g.NumOps()-1).Draw(t, "operand"))
 	}
 	name := fmt.Sprintf("op-%d.x", g.NumOps())
 	text := rapid.OneOf(rapid.StringN(0, 12, 40), anyBytes())
 	switch rapid.IntRange(0, 12).Draw(t, "kind") {
 	case 0:
-		g.AddOp(components.OpAdd, name, shape(), any(), any())
+		g.AddOp(opgraph.OpAdd, name, shape(), any(), any())
 	case 1:
 		g.AddTuple(name, any(), any())
 	case 2:
@@ -91,35 +91,35 @@ func drawOp(t *rapid.T, g *components.Graph, comp components.CompID, shape func(
 			g.AddTupleElement(name, a, rapid.IntRange(0, n-1).Draw(t, "index"))
 			return
 		}
-		g.AddOp(components.OpCopy, name, shape(), a)
+		g.AddOp(opgraph.OpCopy, name, shape(), a)
 	case 3:
-		op := g.AddOp(components.OpConstant, name, g.Array(components.ElemS32))
-		g.SetInt(op, components.AttrConstInt, rapid.Int64Range(-1<<31, 1<<31-1).Draw(t, "int"))
+		op := g.AddOp(opgraph.OpConstant, name, g.Array(opgraph.ElemS32))
+		g.SetInt(op, opgraph.AttrConstInt, rapid.Int64Range(-1<<31, 1<<31-1).Draw(t, "int"))
 	case 4:
-		op := g.AddOp(components.OpConstant, name, g.Array(components.ElemF32))
+		op := g.AddOp(opgraph.OpConstant, name, g.Array(opgraph.ElemF32))
 		g.SetFloat(op, float64(rapid.Float32().Draw(t, "float")))
 	case 5:
-		x := g.AddOp(components.OpConstant, name+"l", g.Array(components.ElemBF16, 4, 6, 8))
-		y := g.AddOp(components.OpConstant, name+"r", g.Array(components.ElemBF16, 4, 8, 10))
-		d := g.AddOp(components.OpDot, name, 0, x, y)
-		g.SetDot(d, components.DotDims{LHSContract: []int64{2}, RHSContract: []int64{1}, LHSBatch: []int64{0}, RHSBatch: []int64{0}})
+		x := g.AddOp(opgraph.OpConstant, name+"l", g.Array(opgraph.ElemBF16, 4, 6, 8))
+		y := g.AddOp(opgraph.OpConstant, name+"r", g.Array(opgraph.ElemBF16, 4, 8, 10))
+		d := g.AddOp(opgraph.OpDot, name, 0, x, y)
+		g.SetDot(d, opgraph.DotDims{LHSContract: []int64{2}, RHSContract: []int64{1}, LHSBatch: []int64{0}, RHSBatch: []int64{0}})
 		if err := g.Infer(d); err != nil {
 			t.Fatal(err)
 		}
 	case 6:
-		op := g.AddOp(components.OpCustomCall, name, shape(), any())
-		g.SetAttrStr(op, components.AttrCustomCallTarget, text.Draw(t, "target"))
+		op := g.AddOp(opgraph.OpCustomCall, name, shape(), any())
+		g.SetAttrStr(op, opgraph.AttrCustomCallTarget, text.Draw(t, "target"))
 		if s := text.Draw(t, "config"); s != "" {
-			g.SetAttrStr(op, components.AttrBackendConfig, s)
+			g.SetAttrStr(op, opgraph.AttrBackendConfig, s)
 		}
 		if s := text.Draw(t, "sharding"); s != "" {
-			g.SetAttrStr(op, components.AttrSharding, s)
-			g.SetAttrStr(op, components.AttrFrontend, s)
-			g.SetAttrStr(op, components.AttrThread, s)
+			g.SetAttrStr(op, opgraph.AttrSharding, s)
+			g.SetAttrStr(op, opgraph.AttrFrontend, s)
+			g.SetAttrStr(op, opgraph.AttrThread, s)
 		}
-		w := make([]components.WindowDim, rapid.IntRange(1, 3).Draw(t, "window"))
+		w := make([]opgraph.WindowDim, rapid.IntRange(1, 3).Draw(t, "window"))
 		for i := range w {
-			w[i] = components.WindowDim{
+			w[i] = opgraph.WindowDim{
 				Size: rapid.Int64Range(0, 9).Draw(t, "size"), Stride: rapid.Int64Range(1, 3).Draw(t, "stride"),
 				PadLow: rapid.Int64Range(-2, 2).Draw(t, "low"), PadHigh: rapid.Int64Range(-2, 2).Draw(t, "high"),
 				LHSDilate: rapid.Int64Range(1, 2).Draw(t, "base"), RHSDilate: rapid.Int64Range(1, 2).Draw(t, "window"),
@@ -129,42 +129,42 @@ func drawOp(t *rapid.T, g *components.Graph, comp components.CompID, shape func(
 		g.SetWindow(op, w)
 	case 7:
 		if comp == 0 {
-			g.AddOp(components.OpNegate, name, shape(), any())
+			g.AddOp(opgraph.OpNegate, name, shape(), any())
 			return
 		}
-		op := g.AddOp(components.OpCall, name, shape(), any())
-		g.AddCall(op, components.RoleToApply, components.CompID(rapid.IntRange(0, int(comp)-1).Draw(t, "callee")))
+		op := g.AddOp(opgraph.OpCall, name, shape(), any())
+		g.AddCall(op, opgraph.RoleToApply, opgraph.CompID(rapid.IntRange(0, int(comp)-1).Draw(t, "callee")))
 	case 8:
-		op := g.AddOp(components.OpCollectivePermute, name, shape(), any())
-		g.SetInt(op, components.AttrChannelID, rapid.Int64Range(1, 9).Draw(t, "channel"))
-		g.SetInts(op, components.AttrSourceTargetPairs, 0, 1, 1, 2)
+		op := g.AddOp(opgraph.OpCollectivePermute, name, shape(), any())
+		g.SetInt(op, opgraph.AttrChannelID, rapid.Int64Range(1, 9).Draw(t, "channel"))
+		g.SetInts(op, opgraph.AttrSourceTargetPairs, 0, 1, 1, 2)
 	case 9:
-		op := g.AddOp(components.OpAllToAll, name, shape(), any())
+		op := g.AddOp(opgraph.OpAllToAll, name, shape(), any())
 		switch rapid.IntRange(0, 2).Draw(t, "groups") {
 		case 0:
-			g.SetReplicaGroups(op, components.ReplicaGroups{})
+			g.SetReplicaGroups(op, opgraph.ReplicaGroups{})
 		case 1:
-			g.SetReplicaGroups(op, components.ReplicaGroups{Form: components.GroupsList, Sizes: []int64{2, 1}, Devices: []int64{0, 2, 1}})
+			g.SetReplicaGroups(op, opgraph.ReplicaGroups{Form: opgraph.GroupsList, Sizes: []int64{2, 1}, Devices: []int64{0, 2, 1}})
 		case 2:
-			g.SetReplicaGroups(op, components.ReplicaGroups{Form: components.GroupsIota, Dims: []int64{2, 6}, Reshape: []int64{3, 4}, Perm: []int64{1, 0}})
+			g.SetReplicaGroups(op, opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{2, 6}, Reshape: []int64{3, 4}, Perm: []int64{1, 0}})
 		}
-		g.SetInt(op, components.AttrUseGlobalDeviceIDs, 1)
+		g.SetInt(op, opgraph.AttrUseGlobalDeviceIDs, 1)
 	case 10:
-		op := g.AddOp(components.OpUnknown, name, shape(), any())
-		g.SetAttrStr(op, components.AttrOpcode, "new-opcode")
+		op := g.AddOp(opgraph.OpUnknown, name, shape(), any())
+		g.SetAttrStr(op, opgraph.AttrOpcode, "new-opcode")
 		g.AddRaw(op, "some_flag", "{x=1,y=\"}\"}")
 	case 11:
-		op := g.AddOp(components.OpCompare, name, shape(), any(), any())
-		g.SetInt(op, components.AttrDirection, rapid.Int64Range(int64(components.DirEQ), int64(components.DirLT)).Draw(t, "direction"))
+		op := g.AddOp(opgraph.OpCompare, name, shape(), any(), any())
+		g.SetInt(op, opgraph.AttrDirection, rapid.Int64Range(int64(opgraph.DirEQ), int64(opgraph.DirLT)).Draw(t, "direction"))
 	case 12:
-		op := g.AddOp(components.OpConvolution, name, g.Array(components.ElemF32, 2, 5, 7),
-			g.AddOp(components.OpConstant, name+"i", g.Array(components.ElemF32, 2, 5, 3)),
-			g.AddOp(components.OpConstant, name+"k", g.Array(components.ElemF32, 3, 3, 7)))
-		g.SetConvDims(op, components.ConvDims{
+		op := g.AddOp(opgraph.OpConvolution, name, g.Array(opgraph.ElemF32, 2, 5, 7),
+			g.AddOp(opgraph.OpConstant, name+"i", g.Array(opgraph.ElemF32, 2, 5, 3)),
+			g.AddOp(opgraph.OpConstant, name+"k", g.Array(opgraph.ElemF32, 3, 3, 7)))
+		g.SetConvDims(op, opgraph.ConvDims{
 			InputBatch: 0, InputFeature: 2, KernelInput: 1, KernelOutput: 2, OutputBatch: 0, OutputFeature: 2,
 			InputSpatial: []int64{1}, KernelSpatial: []int64{0}, OutputSpatial: []int64{1},
 		})
-		g.SetWindow(op, []components.WindowDim{{Size: 3, Stride: 1, PadLow: 1, PadHigh: 1, LHSDilate: 1, RHSDilate: 1}})
+		g.SetWindow(op, []opgraph.WindowDim{{Size: 3, Stride: 1, PadLow: 1, PadHigh: 1, LHSDilate: 1, RHSDilate: 1}})
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRoundTripProperty(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if d := components.GraphDiff(g, back[0], components.GraphDiffOptions{}); d != "" {
+		if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
 			t.Fatalf("%s\n%s", d, text)
 		}
 	})
@@ -188,13 +188,13 @@ func TestRoundTripProperty(t *testing.T) {
 
 // TestWriteNames changes names that HLO text cannot hold, and only those.
 func TestWriteNames(t *testing.T) {
-	g := components.NewGraph("my model, v2")
+	g := opgraph.NewGraph("my model, v2")
 	g.Entry = g.BeginComputation("layer/0")
-	x := g.AddParameter("x:0", g.Array(components.ElemF32), 0)
-	y := g.AddOp(components.OpNegate, "x_0", g.Array(components.ElemF32), x)
-	z := g.AddOp(components.OpNegate, "", g.Array(components.ElemF32), y)
-	g.AddOp(components.OpNegate, "größe", g.Array(components.ElemF32), z)
-	g.EndComputation(components.NoOp)
+	x := g.AddParameter("x:0", g.Array(opgraph.ElemF32), 0)
+	y := g.AddOp(opgraph.OpNegate, "x_0", g.Array(opgraph.ElemF32), x)
+	z := g.AddOp(opgraph.OpNegate, "", g.Array(opgraph.ElemF32), y)
+	g.AddOp(opgraph.OpNegate, "größe", g.Array(opgraph.ElemF32), z)
+	g.EndComputation(opgraph.NoOp)
 	want := `HloModule my_model__v2
 
 ENTRY %layer_0 (x_0: f32[]) -> f32[] {

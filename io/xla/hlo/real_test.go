@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/opgraph"
 )
 
 // TestRealFiles reads every real module and compares its instructions and
@@ -49,7 +49,7 @@ func TestRealFiles(t *testing.T) {
 			}
 			g := graphs[0]
 			ops, edges := 0, 0
-			for op := range components.OpID(g.NumOps()) {
+			for op := range opgraph.OpID(g.NumOps()) {
 				if name := g.CompText(g.Ops.Comp[op]); strings.HasPrefix(name, "async_") && g.Ops.TextLine[op] != 0 && g.Ops.TextLine[op] == g.Comps.TextLine[g.Ops.Comp[op]] {
 					continue // made from "X-start" sugar
 				}
@@ -77,7 +77,7 @@ func TestRealFiles(t *testing.T) {
 }
 
 // open reads a real file of one module.
-func open(t testing.TB, name string) *components.Graph {
+func open(t testing.TB, name string) *opgraph.Graph {
 	t.Helper()
 	b := readFile(t, datadir.Path(t, name))
 	read := ReadText
@@ -104,11 +104,11 @@ func TestTextEqualsProto(t *testing.T) {
 		t.Errorf("%d and %d aliases, want 0 and 449", len(text.Aliases), len(proto.Aliases))
 	}
 	proto.Aliases = nil
-	d := components.GraphDiff(text, proto, components.GraphDiffOptions{
-		Skip: func(a components.OpAttr) bool {
+	d := opgraph.GraphDiff(text, proto, opgraph.GraphDiffOptions{
+		Skip: func(a opgraph.OpAttr) bool {
 			switch a {
-			case components.AttrSharding, components.AttrOutputAliasing,
-				components.AttrConstFloat, components.AttrConstInt, components.AttrLiteral:
+			case opgraph.AttrSharding, opgraph.AttrOutputAliasing,
+				opgraph.AttrConstFloat, opgraph.AttrConstInt, opgraph.AttrLiteral:
 				return true
 			}
 			return false
@@ -119,8 +119,8 @@ func TestTextEqualsProto(t *testing.T) {
 	}
 	// Where the text has the value of a scalar, it is the same one.
 	n := 0
-	for op := range components.OpID(text.NumOps()) {
-		for _, key := range []components.OpAttr{components.AttrConstFloat, components.AttrConstInt} {
+	for op := range opgraph.OpID(text.NumOps()) {
+		for _, key := range []opgraph.OpAttr{opgraph.AttrConstFloat, opgraph.AttrConstInt} {
 			if v, ok := text.Int(op, key); ok {
 				n++
 				if w, ok := proto.Int(op, key); !ok || v != w {
@@ -164,15 +164,15 @@ func TestTripCounts(t *testing.T) {
 		g := open(t, c.file)
 		var n [3]int
 		largest := int64(0)
-		for op := range components.OpID(g.NumOps()) {
-			if g.Ops.Kind[op] == components.OpWhile {
+		for op := range opgraph.OpID(g.NumOps()) {
+			if g.Ops.Kind[op] == opgraph.OpWhile {
 				v, from := g.TripCount(op)
 				n[from]++
 				largest = max(largest, v)
 			}
 		}
-		if n != [3]int{components.TripUnknown: c.unknown, components.TripKnown: c.known, components.TripDerived: c.derived} || largest != c.largest {
-			t.Errorf("%s: %d known, %d derived, %d unknown, largest %d", c.file, n[components.TripKnown], n[components.TripDerived], n[components.TripUnknown], largest)
+		if n != [3]int{opgraph.TripUnknown: c.unknown, opgraph.TripKnown: c.known, opgraph.TripDerived: c.derived} || largest != c.largest {
+			t.Errorf("%s: %d known, %d derived, %d unknown, largest %d", c.file, n[opgraph.TripKnown], n[opgraph.TripDerived], n[opgraph.TripUnknown], largest)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package hlo
 import (
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // A rewriter that copies everything gives an equal graph and leaves the
@@ -29,8 +29,8 @@ ENTRY e {
 	}
 	g := graphs[0]
 	before := string(AppendText(nil, g))
-	r := components.NewRewriter(g)
-	for c := range components.CompID(g.NumComps()) {
+	r := opgraph.NewRewriter(g)
+	for c := range opgraph.CompID(g.NumComps()) {
 		r.Begin(c)
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			r.Copy(op)
@@ -40,16 +40,16 @@ ENTRY e {
 	if err := r.To.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if d := components.GraphDiff(g, r.To, components.GraphDiffOptions{}); d != "" {
+	if d := opgraph.GraphDiff(g, r.To, opgraph.GraphDiffOptions{}); d != "" {
 		t.Errorf("the copy differs: %s", d)
 	}
-	r.To.SetInt(0, components.AttrChannelID, 7)
-	r.To.Shapes.AddArray(components.ElemF64, []int64{3, 5, 7})
+	r.To.SetInt(0, opgraph.AttrChannelID, 7)
+	r.To.Shapes.AddArray(opgraph.ElemF64, []int64{3, 5, 7})
 	r.To.Str("new")
 	if after := string(AppendText(nil, g)); after != before {
 		t.Errorf("the original changed:\n%s", after)
 	}
-	if id := g.Array(components.ElemF16, 9, 9); g.ShapeText(id) != "f16[9,9]" {
+	if id := g.Array(opgraph.ElemF16, 9, 9); g.ShapeText(id) != "f16[9,9]" {
 		t.Errorf("a shape added to the original is %s", g.ShapeText(id))
 	}
 }

@@ -1,7 +1,7 @@
 package hlo
 
 import (
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // maxDepth bounds nesting of tuple shapes and of anonymous instructions:
@@ -40,7 +40,7 @@ func spaces(s string, i int) int {
 
 // shape takes a shape. Whole shapes are looked up by their text first, so
 // that each spelling is parsed once.
-func (p *parser) shape() (components.ShapeID, bool) {
+func (p *parser) shape() (opgraph.ShapeID, bool) {
 	switch id, found, ok := p.optionalShape(); {
 	case found || !ok:
 		return id, ok
@@ -50,7 +50,7 @@ func (p *parser) shape() (components.ShapeID, bool) {
 
 // optionalShape takes a shape if one begins at the cursor, as startsShape
 // tells.
-func (p *parser) optionalShape() (id components.ShapeID, found, ok bool) {
+func (p *parser) optionalShape() (id opgraph.ShapeID, found, ok bool) {
 	b := p.peek()
 	if b == '%' || b != '(' && class[b]&classWord == 0 {
 		return 0, false, true
@@ -87,7 +87,7 @@ func arrayEnd(s string, i int) int {
 }
 
 // shapeOf takes the shape at the cursor, which ends at end.
-func (p *parser) shapeOf(end int) (components.ShapeID, bool) {
+func (p *parser) shapeOf(end int) (opgraph.ShapeID, bool) {
 	text := p.s[p.pos:end]
 	if id, ok := p.lastShapes.get(text); ok {
 		p.pos = end
@@ -104,7 +104,7 @@ func (p *parser) shapeOf(end int) (components.ShapeID, bool) {
 			return id, true // comments or brackets in unusual places: where it ends does not follow from its text
 		}
 		if p.shapes == nil {
-			p.shapes = map[string]components.ShapeID{}
+			p.shapes = map[string]opgraph.ShapeID{}
 		}
 		p.shapes[text] = id
 	}
@@ -120,7 +120,7 @@ func endOf(s string, i int, b byte) int {
 	return min(i+1, len(s))
 }
 
-func (p *parser) parseShape(depth int) (components.ShapeID, bool) {
+func (p *parser) parseShape(depth int) (opgraph.ShapeID, bool) {
 	if depth > maxDepth {
 		return 0, p.fail("shape is nested more than %d levels", maxDepth)
 	}
@@ -152,7 +152,7 @@ func (p *parser) parseShape(depth int) (components.ShapeID, bool) {
 		}
 		return p.g.Shapes.AddBuffer(m), true
 	}
-	elem, ok := components.ParseElemType(word)
+	elem, ok := opgraph.ParseElemType(word)
 	if !ok {
 		if word == "" {
 			return 0, p.fail("expected a shape, found %s", p.found())
@@ -163,7 +163,7 @@ func (p *parser) parseShape(depth int) (components.ShapeID, bool) {
 	if !ok {
 		return 0, false
 	}
-	layout := components.ShapeLayout{Dynamic: dyn}
+	layout := opgraph.ShapeLayout{Dynamic: dyn}
 	if at := layoutAt(p.s, p.pos); at >= 0 {
 		p.pos = at
 		text, ok := p.balanced()
@@ -202,7 +202,7 @@ func (p *parser) dimList() (dims []int64, dynamic uint64, ok bool) {
 			return nil, 0, p.fail("rank above %d", maxRank)
 		}
 		if p.accept('?') {
-			dims = append(dims, components.DimUnknown)
+			dims = append(dims, opgraph.DimUnknown)
 			dynamic |= 1 << (len(dims) - 1)
 		} else {
 			if p.accept('<') {

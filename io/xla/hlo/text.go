@@ -4,34 +4,34 @@ import (
 	"strings"
 	"unsafe"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // parser fills one graph at a time from the text of a file.
 type parser struct {
 	scanner
-	g      *components.Graph
+	g      *opgraph.Graph
 	attrs  *attrIndex
-	shapes map[string]components.ShapeID // by text
+	shapes map[string]opgraph.ShapeID // by text
 	// Where a name was defined, by StrID. An operator entry counts only when
 	// its computation is the one being read.
 	opOf   []opEntry
 	compOf []uint32 // CompID+1
 	// The same for what was met last.
-	lastShapes recent[components.ShapeID]
+	lastShapes recent[opgraph.ShapeID]
 	lastOps    recent[opEntry]
 	sizes      []int // about the number of instructions of each module that comes
 	// Scratch stacks, shared by nested uses.
-	members  []components.ShapeID
+	members  []opgraph.ShapeID
 	dims     []int64
-	operands []components.Operand
+	operands []opgraph.Operand
 	ints     []int64
 	// What has to wait for the end of a computation or of the module.
 	late    []lateCall
 	inlines []lateCall
 	sugars  []sugar
-	inter   []components.OpID // operators whose shape waits for a computation that comes later
-	comp    components.CompID
+	inter   []opgraph.OpID // operators whose shape waits for a computation that comes later
+	comp    opgraph.CompID
 	// missing lets an operand that is not defined but has a shape become a
 	// parameter, as XLA does for text without a module around it.
 	missing bool
@@ -42,12 +42,12 @@ type parser struct {
 // opEntry is an operator that has a name in a computation; the zero value is
 // none.
 type opEntry struct {
-	comp components.CompID
+	comp opgraph.CompID
 	row  uint32 // OpID+1
 }
 
 type lateCall struct {
-	op   components.OpID
+	op   opgraph.OpID
 	i    int // index in Calls(op)
 	name string
 	pos  int
@@ -59,12 +59,12 @@ type lateCall struct {
 // header: computations, or just instructions. name is for messages. Errors
 // are *Error. The graphs satisfy components.Graph.Check; their strings are
 // parts of b, which must not be changed any more.
-func ReadText(name string, b []byte) ([]*components.Graph, error) {
+func ReadText(name string, b []byte) ([]*opgraph.Graph, error) {
 	if off := int64(len(b)); off > maxText {
 		return nil, &Error{File: name, Msg: "text longer than 4 GiB"}
 	}
 	text := unsafe.String(unsafe.SliceData(b), len(b)) // no copy: names in the graphs are parts of it
-	var graphs []*components.Graph
+	var graphs []*opgraph.Graph
 	for start := 0; start < len(text); {
 		end, next, sizes := section(text, start)
 		p := parser{scanner: scanner{file: name, s: text[:end], pos: start}, sizes: sizes}
@@ -132,16 +132,16 @@ func section(text string, start int) (end, next int, sizes []int) {
 }
 
 // module reads one module. The cursor is at its first token.
-func (p *parser) module() (*components.Graph, bool) {
-	p.g = components.NewGraph("")
+func (p *parser) module() (*opgraph.Graph, bool) {
+	p.g = opgraph.NewGraph("")
 	p.shapes, p.opOf, p.compOf = nil, nil, nil
 	p.reserve()
-	p.lastShapes, p.lastOps = recent[components.ShapeID]{}, recent[opEntry]{}
+	p.lastShapes, p.lastOps = recent[opgraph.ShapeID]{}, recent[opEntry]{}
 	p.late, p.inlines, p.sugars, p.inter = p.late[:0], p.inlines[:0], p.sugars[:0], p.inter[:0]
 	p.tables = stackTables{}
 	p.missing = false
 	start := p.pos
-	entry := components.NoComp
+	entry := opgraph.NoComp
 	header := p.isWord("HloModule")
 	if !header {
 		p.g.Name = p.g.Str("module")
@@ -168,7 +168,7 @@ func (p *parser) module() (*components.Graph, bool) {
 			return nil, false
 		}
 		if isEntry {
-			if entry != components.NoComp {
+			if entry != opgraph.NoComp {
 				return nil, p.failAt(at, "a second ENTRY computation")
 			}
 			entry = p.comp
@@ -180,7 +180,7 @@ func (p *parser) module() (*components.Graph, bool) {
 	if p.g.NumComps() == 0 {
 		return nil, p.failAt(start, "the module has no computation")
 	}
-	if entry == components.NoComp {
+	if entry == opgraph.NoComp {
 		entry = p.comp // the last one read, not the ones made from sugar
 	}
 	p.g.Entry = entry
@@ -217,15 +217,15 @@ func (p *parser) isWord(w string) bool {
 
 // graphErr turns an error of the graph into one with a place.
 func (p *parser) graphErr(err error, start int) bool {
-	ge, ok := err.(*components.GraphError)
+	ge, ok := err.(*opgraph.GraphError)
 	if !ok {
 		return p.failAt(start, "%v", err)
 	}
 	line := 0
 	switch {
-	case ge.Op != components.NoOp:
+	case ge.Op != opgraph.NoOp:
 		line = int(p.g.Ops.TextLine[ge.Op])
-	case ge.Comp != components.NoComp:
+	case ge.Comp != opgraph.NoComp:
 		line = int(p.g.Comps.TextLine[ge.Comp])
 	}
 	if line == 0 {
@@ -280,7 +280,7 @@ func (p *parser) header() bool {
 		default:
 			var v string
 			v, ok = p.value()
-			p.g.ModuleAttrs = append(p.g.ModuleAttrs, components.RawAttr{Key: p.g.Str(key), Value: p.g.Str(v)})
+			p.g.ModuleAttrs = append(p.g.ModuleAttrs, opgraph.RawAttr{Key: p.g.Str(key), Value: p.g.Str(v)})
 		}
 		if !ok {
 			return p.failAt(at, "bad module attribute %s", key)
@@ -328,7 +328,7 @@ func (p *parser) bareInstructions() bool {
 func (p *parser) bareComputation() bool {
 	p.comp = p.g.BeginComputation("entry")
 	p.g.Comps.TextLine[p.comp] = uint32(p.lineAt(p.pos))
-	root := components.NoOp
+	root := opgraph.NoOp
 	for p.more() && !p.isWord("HloModule") {
 		if !p.instruction(&root) {
 			return false
@@ -360,12 +360,12 @@ func (p *parser) computation() bool {
 	if !p.expectAfter('{', "to begin computation", name) {
 		return false
 	}
-	if p.compNamed(name) != components.NoComp {
+	if p.compNamed(name) != opgraph.NoComp {
 		return p.failAt(at, "computation %q is defined twice", name)
 	}
 	p.comp = p.g.BeginComputation(name)
 	p.define(p.comp, at)
-	root := components.NoOp
+	root := opgraph.NoOp
 	for !p.accept('}') {
 		if p.pos >= len(p.s) {
 			return p.failAt(at, "computation %q is not closed", name)
@@ -422,13 +422,13 @@ func (p *parser) inline(l lateCall) bool {
 	back := p.pos
 	p.pos = l.pos + 1
 	name := "inline_" + p.g.OpText(l.op)
-	for i := 0; p.compNamed(name) != components.NoComp; i++ {
+	for i := 0; p.compNamed(name) != opgraph.NoComp; i++ {
 		name = "inline_" + p.g.OpText(l.op) + "." + string(appendInt(nil, int64(i)))
 	}
 	p.comp = p.g.BeginComputation(name)
 	p.define(p.comp, l.pos)
 	p.g.SetCall(l.op, l.i, p.comp)
-	root := components.NoOp
+	root := opgraph.NoOp
 	nest := p.nest
 	p.nest = 0
 	for !p.accept('}') {
@@ -448,7 +448,7 @@ func (p *parser) inline(l lateCall) bool {
 }
 
 // define records the name and line of a computation.
-func (p *parser) define(c components.CompID, at int) {
+func (p *parser) define(c opgraph.CompID, at int) {
 	p.g.Comps.TextLine[c] = uint32(p.lineAt(at))
 	id := p.g.Comps.Name[c]
 	for int(id) >= len(p.compOf) {
@@ -457,36 +457,36 @@ func (p *parser) define(c components.CompID, at int) {
 	p.compOf[id] = uint32(c) + 1
 }
 
-func (p *parser) compNamed(name string) components.CompID {
+func (p *parser) compNamed(name string) opgraph.CompID {
 	if id, ok := p.g.LookupStr(name); ok && int(id) < len(p.compOf) && p.compOf[id] != 0 {
-		return components.CompID(p.compOf[id] - 1)
+		return opgraph.CompID(p.compOf[id] - 1)
 	}
-	return components.NoComp
+	return opgraph.NoComp
 }
 
 // opNamed returns the operator of the computation being read with a name,
 // NoOp when there is none.
-func (p *parser) opNamed(name string) components.OpID {
+func (p *parser) opNamed(name string) opgraph.OpID {
 	if e, ok := p.lastOps.get(name); ok && e.comp == p.comp {
-		return components.OpID(e.row - 1)
+		return opgraph.OpID(e.row - 1)
 	}
 	if id, ok := p.g.LookupStr(name); ok {
 		return p.opOfStr(id)
 	}
-	return components.NoOp
+	return opgraph.NoOp
 }
 
-func (p *parser) opOfStr(id components.StrID) components.OpID {
+func (p *parser) opOfStr(id opgraph.StrID) opgraph.OpID {
 	if int(id) < len(p.opOf) {
 		if e := p.opOf[id]; e.comp == p.comp && e.row != 0 {
-			return components.OpID(e.row - 1)
+			return opgraph.OpID(e.row - 1)
 		}
 	}
-	return components.NoOp
+	return opgraph.NoOp
 }
 
 // setOp records which operator of the computation being read has a name.
-func (p *parser) setOp(name string, op components.OpID) {
+func (p *parser) setOp(name string, op opgraph.OpID) {
 	id := p.g.Ops.Name[op]
 	for int(id) >= len(p.opOf) {
 		p.opOf = append(p.opOf, opEntry{})
@@ -497,7 +497,7 @@ func (p *parser) setOp(name string, op components.OpID) {
 }
 
 // instruction reads "[ROOT] name = [shape] opcode(operands), attributes".
-func (p *parser) instruction(root *components.OpID) bool {
+func (p *parser) instruction(root *opgraph.OpID) bool {
 	b := p.peek()
 	at := p.pos
 	isRoot := b == 'R' && p.isWord("ROOT") && p.s[p.pos+4:] != "" && !p.assigned("ROOT")
@@ -521,7 +521,7 @@ func (p *parser) instruction(root *components.OpID) bool {
 		return false
 	}
 	if isRoot {
-		if *root != components.NoOp {
+		if *root != opgraph.NoOp {
 			return p.failAt(at, "computation %q has a second ROOT", p.g.CompText(p.comp))
 		}
 		*root = op
@@ -551,7 +551,7 @@ func (p *parser) named() bool {
 
 // body reads "[shape] opcode(operands), attributes" and adds the operator.
 // An empty name means that it is anonymous: an operand of another.
-func (p *parser) body(at int, name string) (components.OpID, bool) {
+func (p *parser) body(at int, name string) (opgraph.OpID, bool) {
 	shape, _, ok := p.optionalShape()
 	if !ok {
 		return 0, false
@@ -568,25 +568,25 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	if !p.exact("(") && !p.expectAfter('(', "after opcode", word) {
 		return 0, false
 	}
-	var id components.StrID
+	var id opgraph.StrID
 	if name != "" {
 		known := p.g.NumStrs()
 		id = p.g.Str(name)
-		if int(id) < known && p.opOfStr(id) != components.NoOp {
+		if int(id) < known && p.opOfStr(id) != opgraph.NoOp {
 			return 0, p.failAt(at, "instruction %q is defined twice in the computation", name)
 		}
 	}
 	mark := len(p.operands)
-	index := int64(components.NoIndex)
+	index := int64(opgraph.NoIndex)
 	literal := ""
 	switch {
 	case !ok:
 		// An opcode nobody here knows: its operands are read all the same.
-		kind = components.OpUnknown
+		kind = opgraph.OpUnknown
 		if !p.operandList() {
 			return 0, false
 		}
-	case kind == components.OpParameter && part == whole:
+	case kind == opgraph.OpParameter && part == whole:
 		numAt := p.pos
 		if index, ok = p.int(); !ok {
 			return 0, false
@@ -597,7 +597,7 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 		if !p.expect(')', "after the parameter number") {
 			return 0, false
 		}
-	case kind == components.OpConstant && part == whole:
+	case kind == opgraph.OpConstant && part == whole:
 		if literal, ok = p.literal(shape); !ok {
 			return 0, false
 		}
@@ -613,21 +613,21 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 	inner := kind
 	switch part {
 	case start:
-		kind = components.OpAsyncStart
+		kind = opgraph.OpAsyncStart
 	case update:
-		kind = components.OpAsyncUpdate
+		kind = opgraph.OpAsyncUpdate
 	case done:
-		kind = components.OpAsyncDone
+		kind = opgraph.OpAsyncDone
 	}
 	op := p.g.AddOpOperands(kind, id, shape, p.operands[mark:])
 	p.operands = p.operands[:mark]
 	p.g.Ops.TextLine[op] = uint32(p.lineAt(at))
 	p.g.Ops.Index[op] = int32(index)
 	p.setOp(name, op)
-	if kind == components.OpUnknown {
-		p.g.SetAttrStr(op, components.AttrOpcode, word)
+	if kind == opgraph.OpUnknown {
+		p.g.SetAttrStr(op, opgraph.AttrOpcode, word)
 	}
-	if kind == components.OpConstant && !setLiteral(p.g, op, literal) {
+	if kind == opgraph.OpConstant && !setLiteral(p.g, op, literal) {
 		return 0, p.failAt(kindAt, "constant %q is no value of %s", clip(literal), p.g.ShapeText(shape))
 	}
 	// An anonymous operand has no attributes: a comma there begins the next
@@ -650,7 +650,7 @@ func (p *parser) body(at int, name string) (components.OpID, bool) {
 
 // infer tells the shape of op, or leaves it for the end of the module where
 // it depends on a computation that comes later.
-func (p *parser) infer(op components.OpID, at int) bool {
+func (p *parser) infer(op opgraph.OpID, at int) bool {
 	if !p.inferable(op) {
 		p.inter = append(p.inter, op)
 		return true
@@ -662,10 +662,10 @@ func (p *parser) infer(op components.OpID, at int) bool {
 }
 
 // inferable reports whether what op depends on has its shape.
-func (p *parser) inferable(op components.OpID) bool {
+func (p *parser) inferable(op opgraph.OpID) bool {
 	g := p.g
 	for _, c := range g.Calls(op) {
-		if c.Comp == components.NoComp || g.Comps.Root[c.Comp] == components.NoOp || g.Ops.Shape[g.Comps.Root[c.Comp]] == 0 {
+		if c.Comp == opgraph.NoComp || g.Comps.Root[c.Comp] == opgraph.NoOp || g.Ops.Shape[g.Comps.Root[c.Comp]] == 0 {
 			return false
 		}
 	}
@@ -700,13 +700,13 @@ func (p *parser) inferLate() bool {
 }
 
 // freshName makes a name for an anonymous instruction.
-func (p *parser) freshName(word string) components.StrID {
+func (p *parser) freshName(word string) opgraph.StrID {
 	buf := append([]byte(word), '.')
 	n := len(buf)
 	for i := p.g.NumOps(); ; i++ {
 		buf = appendInt(buf[:n], int64(i))
 		id := p.g.Str(string(buf))
-		if p.opOfStr(id) == components.NoOp {
+		if p.opOfStr(id) == opgraph.NoOp {
 			return id
 		}
 	}
@@ -746,11 +746,11 @@ func (p *parser) plainOperand() bool {
 		return false
 	}
 	op := p.opNamed(s[start:end])
-	if op == components.NoOp {
+	if op == opgraph.NoOp {
 		return false
 	}
 	p.pos = end
-	p.operands = append(p.operands, components.Operand{Op: op})
+	p.operands = append(p.operands, opgraph.Operand{Op: op})
 	return true
 }
 
@@ -778,13 +778,13 @@ func (p *parser) operand() bool {
 		return false
 	}
 	op := p.opNamed(name)
-	if op == components.NoOp {
+	if op == opgraph.NoOp {
 		if !p.missing || shape == 0 {
 			return p.failAt(nameAt, "operand %q is not defined before in the computation", name)
 		}
 		op = p.addMissing(name, shape)
 	}
-	o := components.Operand{Op: op}
+	o := opgraph.Operand{Op: op}
 	if p.pos < len(p.s) && p.s[p.pos] == '#' {
 		if o.Path, ok = p.path(); !ok {
 			return false
@@ -806,12 +806,12 @@ func (p *parser) nested(at int) bool {
 	if !ok {
 		return false
 	}
-	p.operands = append(p.operands, components.Operand{Op: op})
+	p.operands = append(p.operands, opgraph.Operand{Op: op})
 	return true
 }
 
 // path takes "#1#0".
-func (p *parser) path() (components.PathID, bool) {
+func (p *parser) path() (opgraph.PathID, bool) {
 	v := p.ints[:0]
 	for p.pos < len(p.s) && p.s[p.pos] == '#' {
 		p.pos++
@@ -826,7 +826,7 @@ func (p *parser) path() (components.PathID, bool) {
 }
 
 // addMissing makes a parameter of an operand that bare text does not define.
-func (p *parser) addMissing(name string, shape components.ShapeID) components.OpID {
+func (p *parser) addMissing(name string, shape opgraph.ShapeID) opgraph.OpID {
 	op := p.g.AddParameter(name, shape, p.params())
 	p.g.Ops.TextLine[op] = uint32(p.lineAt(p.pos))
 	p.setOp(name, op)
@@ -837,7 +837,7 @@ func (p *parser) addMissing(name string, shape components.ShapeID) components.Op
 func (p *parser) params() int {
 	n := 0
 	for op := p.g.Comps.First[p.comp]; int(op) < p.g.NumOps(); op++ {
-		if p.g.Ops.Kind[op] == components.OpParameter {
+		if p.g.Ops.Kind[op] == opgraph.OpParameter {
 			n++
 		}
 	}
@@ -848,7 +848,7 @@ func (p *parser) params() int {
 func (p *parser) resolveCalls() bool {
 	for _, l := range p.late {
 		c := p.compNamed(l.name)
-		if c == components.NoComp {
+		if c == opgraph.NoComp {
 			return p.failAt(l.pos, "computation %q does not exist", l.name)
 		}
 		p.g.SetCall(l.op, l.i, c)

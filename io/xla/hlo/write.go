@@ -3,7 +3,7 @@ package hlo
 import (
 	"strconv"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // AppendText appends a graph as HLO text that ReadText reads back as an
@@ -12,22 +12,22 @@ import (
 // name that would occur twice in a computation gets a number. The name of the
 // module may have any printable ASCII but a comma. Strings may hold any bytes;
 // they are written in ASCII with octal escapes.
-func AppendText(dst []byte, g *components.Graph) []byte {
+func AppendText(dst []byte, g *opgraph.Graph) []byte {
 	w := &writer{g: g}
 	w.compNames()
 	dst = w.header(dst)
 	dst = w.frames(dst)
-	for c := range components.CompID(g.NumComps()) {
+	for c := range opgraph.CompID(g.NumComps()) {
 		dst = w.computation(dst, c)
 	}
 	return dst
 }
 
 type writer struct {
-	g     *components.Graph
+	g     *opgraph.Graph
 	comps []string
 	ops   []string // names in the computation being written, from first
-	first components.OpID
+	first opgraph.OpID
 }
 
 // unique returns a name HLO text can hold that is not in seen, and adds it.
@@ -60,7 +60,7 @@ func wordOf(name string) string {
 
 func (w *writer) compNames() {
 	seen := map[string]bool{}
-	for c := range components.CompID(w.g.NumComps()) {
+	for c := range opgraph.CompID(w.g.NumComps()) {
 		w.comps = append(w.comps, unique(w.g.CompText(c), "computation", seen))
 	}
 }
@@ -131,9 +131,9 @@ func (w *writer) frames(dst []byte) []byte {
 	if len(g.Frames) == 0 {
 		return dst
 	}
-	table := func(title string, pick func(components.StackFrame) components.StrID) map[components.StrID]int {
+	table := func(title string, pick func(opgraph.StackFrame) opgraph.StrID) map[opgraph.StrID]int {
 		dst = append(append(append(dst, '\n'), title...), '\n')
-		ids := map[components.StrID]int{}
+		ids := map[opgraph.StrID]int{}
 		for _, f := range g.Frames {
 			s := pick(f)
 			if _, ok := ids[s]; ok {
@@ -145,8 +145,8 @@ func (w *writer) frames(dst []byte) []byte {
 		}
 		return ids
 	}
-	files := table("FileNames", func(f components.StackFrame) components.StrID { return f.File })
-	functions := table("FunctionNames", func(f components.StackFrame) components.StrID { return f.Function })
+	files := table("FileNames", func(f opgraph.StackFrame) opgraph.StrID { return f.File })
+	functions := table("FunctionNames", func(f opgraph.StackFrame) opgraph.StrID { return f.Function })
 	dst = append(dst, "\nFileLocations\n"...)
 	for i, f := range g.Frames {
 		dst = appendInt(dst, int64(i+1))
@@ -170,7 +170,7 @@ func (w *writer) frames(dst []byte) []byte {
 	return dst
 }
 
-func (w *writer) computation(dst []byte, c components.CompID) []byte {
+func (w *writer) computation(dst []byte, c opgraph.CompID) []byte {
 	g := w.g
 	w.first = g.Comps.First[c]
 	w.ops = w.ops[:0]
@@ -184,7 +184,7 @@ func (w *writer) computation(dst []byte, c components.CompID) []byte {
 	}
 	dst = append(append(append(dst, '%'), w.comps[c]...), " ("...)
 	for i, p := range g.Params(c, nil) {
-		if p == components.NoOp {
+		if p == opgraph.NoOp {
 			continue
 		}
 		if i > 0 {
@@ -211,25 +211,25 @@ func (w *writer) computation(dst []byte, c components.CompID) []byte {
 	return append(dst, '\n')
 }
 
-func (w *writer) opName(dst []byte, op components.OpID) []byte {
+func (w *writer) opName(dst []byte, op opgraph.OpID) []byte {
 	return append(append(dst, '%'), w.ops[op-w.first]...)
 }
 
-func (w *writer) op(dst []byte, op components.OpID) []byte {
+func (w *writer) op(dst []byte, op opgraph.OpID) []byte {
 	g := w.g
 	kind := g.Ops.Kind[op]
 	dst = append(w.opName(dst, op), " = "...)
 	dst = append(g.AppendShape(dst, g.Ops.Shape[op]), ' ')
-	if kind == components.OpUnknown {
-		dst = append(dst, unknownOpcode(g.AttrStr(op, components.AttrOpcode))...)
+	if kind == opgraph.OpUnknown {
+		dst = append(dst, unknownOpcode(g.AttrStr(op, opgraph.AttrOpcode))...)
 	} else {
 		dst = append(dst, kind.String()...)
 	}
 	dst = append(dst, '(')
 	switch kind {
-	case components.OpParameter:
+	case opgraph.OpParameter:
 		dst = appendInt(dst, int64(g.Ops.Index[op]))
-	case components.OpConstant:
+	case opgraph.OpConstant:
 		dst = w.constant(dst, op)
 	}
 	for i, o := range g.Operands(op) {
@@ -242,7 +242,7 @@ func (w *writer) op(dst []byte, op components.OpID) []byte {
 		}
 	}
 	dst = append(dst, ')')
-	if kind == components.OpGetTupleElement {
+	if kind == opgraph.OpGetTupleElement {
 		dst = appendInt(append(dst, ", index="...), int64(g.Ops.Index[op]))
 	}
 	dst = w.calls(dst, op)
@@ -256,7 +256,7 @@ func (w *writer) op(dst []byte, op components.OpID) []byte {
 		}
 		dst = append(dst, '}')
 	}
-	g.Attrs(op, func(key components.OpAttr, raw components.RawAttr) bool {
+	g.Attrs(op, func(key opgraph.OpAttr, raw opgraph.RawAttr) bool {
 		dst = w.attr(dst, op, key, raw)
 		return true
 	})
@@ -277,16 +277,16 @@ func unknownOpcode(word string) string {
 }
 
 // constant writes the value of a constant.
-func (w *writer) constant(dst []byte, op components.OpID) []byte {
+func (w *writer) constant(dst []byte, op opgraph.OpID) []byte {
 	g := w.g
 	elem := g.Shapes.Elem(g.Ops.Shape[op])
-	if v, ok := g.Int(op, components.AttrConstInt); ok {
+	if v, ok := g.Int(op, opgraph.AttrConstInt); ok {
 		switch {
-		case elem == components.ElemPred && v != 0:
+		case elem == opgraph.ElemPred && v != 0:
 			return append(dst, "true"...)
-		case elem == components.ElemPred:
+		case elem == opgraph.ElemPred:
 			return append(dst, "false"...)
-		case elem == components.ElemU64:
+		case elem == opgraph.ElemU64:
 			return strconv.AppendUint(dst, uint64(v), 10)
 		}
 		return appendInt(dst, v)
@@ -294,14 +294,14 @@ func (w *writer) constant(dst []byte, op components.OpID) []byte {
 	if v, ok := g.Float(op); ok {
 		return appendFloat(dst, v)
 	}
-	if text := g.AttrStr(op, components.AttrLiteral); text != "" {
+	if text := g.AttrStr(op, opgraph.AttrLiteral); text != "" {
 		return append(dst, text...)
 	}
 	return append(dst, elided...)
 }
 
 // calls writes the called computations: a list for the roles that repeat.
-func (w *writer) calls(dst []byte, op components.OpID) []byte {
+func (w *writer) calls(dst []byte, op opgraph.OpID) []byte {
 	calls := w.g.Calls(op)
 	for i := 0; i < len(calls); {
 		role := calls[i].Role
@@ -310,12 +310,12 @@ func (w *writer) calls(dst []byte, op components.OpID) []byte {
 			n++
 		}
 		key := [...]string{
-			components.RoleCalls: "calls", components.RoleToApply: "to_apply", components.RoleBody: "body",
-			components.RoleCondition: "condition", components.RoleBranch: "branch_computations",
-			components.RoleSelect: "select", components.RoleScatter: "scatter", components.RoleCalled: "called_computations",
+			opgraph.RoleCalls: "calls", opgraph.RoleToApply: "to_apply", opgraph.RoleBody: "body",
+			opgraph.RoleCondition: "condition", opgraph.RoleBranch: "branch_computations",
+			opgraph.RoleSelect: "select", opgraph.RoleScatter: "scatter", opgraph.RoleCalled: "called_computations",
 		}[role]
 		dst = append(append(append(dst, ", "...), key...), '=')
-		list := n > 1 || role == components.RoleBranch || role == components.RoleCalled
+		list := n > 1 || role == opgraph.RoleBranch || role == opgraph.RoleCalled
 		if list {
 			dst = append(dst, '{')
 		}
@@ -338,7 +338,7 @@ func (w *writer) braced(dst []byte, v []int64) []byte {
 	return append(appendInts(append(dst, '{'), v), '}')
 }
 
-func (w *writer) metadata(dst []byte, op components.OpID) []byte {
+func (w *writer) metadata(dst []byte, op opgraph.OpID) []byte {
 	g := w.g
 	name, file, line, frame := g.Ops.OpName[op], g.Ops.SourceFile[op], g.Ops.SourceLine[op], g.Ops.Frame[op]
 	if name == 0 && file == 0 && line == 0 && frame == 0 {

@@ -3,12 +3,12 @@ package hlo
 import (
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // attr writes one attribute with the spelling that its opcode has.
-func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, raw components.RawAttr) []byte {
-	if key == components.AttrRaw {
+func (w *writer) attr(dst []byte, op opgraph.OpID, key opgraph.OpAttr, raw opgraph.RawAttr) []byte {
+	if key == opgraph.AttrRaw {
 		name, v := w.g.Text(raw.Key), w.g.Text(raw.Value)
 		if name == "literal" { // a shape and a value
 			return append(beginAttr(dst, name), v...)
@@ -23,9 +23,9 @@ func (w *writer) attr(dst []byte, op components.OpID, key components.OpAttr, raw
 	return dst
 }
 
-func (w *writer) slices(dst []byte, op components.OpID) []byte {
+func (w *writer) slices(dst []byte, op opgraph.OpID) []byte {
 	dst = append(beginAttr(dst, "slice"), '{')
-	for v, first := w.g.Ints(op, components.AttrSlice), true; len(v) >= 3; v, first = v[3:], false {
+	for v, first := w.g.Ints(op, opgraph.AttrSlice), true; len(v) >= 3; v, first = v[3:], false {
 		if !first {
 			dst = append(dst, ", "...)
 		}
@@ -39,8 +39,8 @@ func (w *writer) slices(dst []byte, op components.OpID) []byte {
 	return append(dst, '}')
 }
 
-func (w *writer) padding(dst []byte, op components.OpID) []byte {
-	v := w.g.Ints(op, components.AttrPadding)
+func (w *writer) padding(dst []byte, op opgraph.OpID) []byte {
+	v := w.g.Ints(op, opgraph.AttrPadding)
 	if len(v) == 0 {
 		return dst
 	}
@@ -58,9 +58,9 @@ func (w *writer) padding(dst []byte, op components.OpID) []byte {
 	return dst
 }
 
-func (w *writer) pairs(dst []byte, op components.OpID) []byte {
+func (w *writer) pairs(dst []byte, op opgraph.OpID) []byte {
 	dst = append(beginAttr(dst, "source_target_pairs"), '{')
-	for v, first := w.g.Ints(op, components.AttrSourceTargetPairs), true; len(v) >= 2; v, first = v[2:], false {
+	for v, first := w.g.Ints(op, opgraph.AttrSourceTargetPairs), true; len(v) >= 2; v, first = v[2:], false {
 		if !first {
 			dst = append(dst, ',')
 		}
@@ -69,21 +69,21 @@ func (w *writer) pairs(dst []byte, op components.OpID) []byte {
 	return append(dst, '}')
 }
 
-func (w *writer) outputAliasing(dst []byte, op components.OpID) []byte {
+func (w *writer) outputAliasing(dst []byte, op opgraph.OpID) []byte {
 	dst = append(beginAttr(dst, "output_to_operand_aliasing"), '{')
-	for v, first := w.g.Ints(op, components.AttrOutputAliasing), true; len(v) >= 3; v, first = v[3:], false {
+	for v, first := w.g.Ints(op, opgraph.AttrOutputAliasing), true; len(v) >= 3; v, first = v[3:], false {
 		if !first {
 			dst = append(dst, ", "...)
 		}
-		dst = w.braced(dst, w.g.Path(components.PathID(v[0])))
+		dst = w.braced(dst, w.g.Path(opgraph.PathID(v[0])))
 		dst = appendInt(append(dst, ": ("...), v[1])
-		dst = w.braced(append(dst, ", "...), w.g.Path(components.PathID(v[2])))
+		dst = w.braced(append(dst, ", "...), w.g.Path(opgraph.PathID(v[2])))
 		dst = append(dst, ')')
 	}
 	return append(dst, '}')
 }
 
-func (w *writer) dimLabels(dst []byte, op components.OpID) []byte {
+func (w *writer) dimLabels(dst []byte, op opgraph.OpID) []byte {
 	d, _ := w.g.ConvDims(op)
 	return appendDimLabels(beginAttr(dst, "dim_labels"), d)
 }
@@ -105,12 +105,12 @@ func appendValue(dst []byte, v string) []byte {
 	return appendQuoted(dst, v)
 }
 
-func (w *writer) window(dst []byte, op components.OpID) []byte {
+func (w *writer) window(dst []byte, op opgraph.OpID) []byte {
 	d := w.g.Window(op, nil)
 	if len(d) == 0 {
 		return dst
 	}
-	item := func(key string, def int64, get func(components.WindowDim) int64) {
+	item := func(key string, def int64, get func(opgraph.WindowDim) int64) {
 		plain := true
 		for _, x := range d {
 			plain = plain && get(x) == def
@@ -127,8 +127,8 @@ func (w *writer) window(dst []byte, op components.OpID) []byte {
 		}
 	}
 	dst = append(dst, ", window="...)
-	item("{size=", 0, func(x components.WindowDim) int64 { return x.Size })
-	item(" stride=", 1, func(x components.WindowDim) int64 { return x.Stride })
+	item("{size=", 0, func(x opgraph.WindowDim) int64 { return x.Size })
+	item(" stride=", 1, func(x opgraph.WindowDim) int64 { return x.Stride })
 	padded := false
 	for _, x := range d {
 		padded = padded || x.PadLow != 0 || x.PadHigh != 0
@@ -145,9 +145,9 @@ func (w *writer) window(dst []byte, op components.OpID) []byte {
 		dst = appendInt(dst, x.PadLow)
 		dst = appendInt(append(dst, '_'), x.PadHigh)
 	}
-	item(" lhs_dilate=", 1, func(x components.WindowDim) int64 { return x.LHSDilate })
-	item(" rhs_dilate=", 1, func(x components.WindowDim) int64 { return x.RHSDilate })
-	item(" rhs_reversal=", 0, func(x components.WindowDim) int64 {
+	item(" lhs_dilate=", 1, func(x opgraph.WindowDim) int64 { return x.LHSDilate })
+	item(" rhs_dilate=", 1, func(x opgraph.WindowDim) int64 { return x.RHSDilate })
+	item(" rhs_reversal=", 0, func(x opgraph.WindowDim) int64 {
 		if x.Reversed {
 			return 1
 		}
@@ -156,7 +156,7 @@ func (w *writer) window(dst []byte, op components.OpID) []byte {
 	return append(dst, '}')
 }
 
-func appendDimLabels(dst []byte, d components.ConvDims) []byte {
+func appendDimLabels(dst []byte, d opgraph.ConvDims) []byte {
 	n := len(d.InputSpatial) + 2
 	one := func(a, b byte, at, bt int64, spatial []int64) {
 		for i := range int64(n) {
@@ -182,11 +182,11 @@ func appendDimLabels(dst []byte, d components.ConvDims) []byte {
 	return dst
 }
 
-func (w *writer) groups(dst []byte, op components.OpID) []byte {
+func (w *writer) groups(dst []byte, op opgraph.OpID) []byte {
 	r, _ := w.g.ReplicaGroups(op)
 	dst = beginAttr(dst, "replica_groups")
 	switch r.Form {
-	case components.GroupsList:
+	case opgraph.GroupsList:
 		dst = append(dst, '{')
 		v := r.Devices
 		for i, n := range r.Sizes {
@@ -197,7 +197,7 @@ func (w *writer) groups(dst []byte, op components.OpID) []byte {
 			v = v[n:]
 		}
 		return append(dst, '}')
-	case components.GroupsIota:
+	case opgraph.GroupsIota:
 		dst = append(appendInts(append(dst, '['), r.Dims), "]<=["...)
 		dst = append(appendInts(dst, r.Reshape), ']')
 		if len(r.Perm) > 0 {

@@ -1,6 +1,8 @@
 package stablehlo
 
-import "perfsim/components"
+import (
+	"perfsim/components/opgraph"
+)
 
 // node is one operation as it is written.
 type node struct {
@@ -16,14 +18,14 @@ type node struct {
 	lists    []string // bracketed lists of the pretty form, such as [0:1, 0:7]
 	symbol   string   // "@name"
 	dense    string   // the value of a constant
-	in, out  []components.ShapeID
+	in, out  []opgraph.ShapeID
 	outAttrs []string // of a function: the attributes of each result, "" for none
 	regions  []*region
 	loc      string
 
 	// What lowering into the graph adds.
 	captures [][]ref // by region: values from outside; one list for a while
-	comps    []components.CompID
+	comps    []opgraph.CompID
 }
 
 // ref is a use of a value: "%0" or "%0#1".
@@ -73,7 +75,7 @@ type region struct {
 
 type arg struct {
 	name  string
-	shape components.ShapeID
+	shape opgraph.ShapeID
 	attrs string
 	pos   int
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // emitter makes a graph of the nodes of one module. Every function and every
@@ -14,18 +14,18 @@ import (
 // loop state of a while, as the operand of a branch.
 type emitter struct {
 	*parser
-	g       *components.Graph
-	funcs   map[string]components.CompID
+	g       *opgraph.Graph
+	funcs   map[string]opgraph.CompID
 	late    []lateCall
-	scalars map[string]components.CompID // computations of "applies stablehlo.add"
-	names   map[string]int               // computation names in use
-	env     map[string][]components.OpID // values of the computation being filled
+	scalars map[string]opgraph.CompID // computations of "applies stablehlo.add"
+	names   map[string]int            // computation names in use
+	env     map[string][]opgraph.OpID // values of the computation being filled
 	scope   *scope
 	locs    map[string]location // of aliases
 }
 
 type lateCall struct {
-	op   components.OpID
+	op   opgraph.OpID
 	i    int
 	name string
 	pos  int
@@ -33,8 +33,8 @@ type lateCall struct {
 
 // module fills the graph with the functions of a module.
 func (e *emitter) module(ops []*node, pos int, frontend string) bool {
-	e.funcs = map[string]components.CompID{}
-	e.scalars = map[string]components.CompID{}
+	e.funcs = map[string]opgraph.CompID{}
+	e.scalars = map[string]opgraph.CompID{}
 	e.names = map[string]int{}
 	e.locs = map[string]location{}
 	e.meshes(ops, frontend)
@@ -121,7 +121,7 @@ func (e *emitter) function(n *node, entry bool) bool {
 
 // arguments takes the attributes of the entry's arguments: shardings, and
 // which output shares the buffer of which argument.
-func (e *emitter) arguments(c components.CompID, r *region) {
+func (e *emitter) arguments(c opgraph.CompID, r *region) {
 	g := e.g
 	params := g.Params(c, nil)
 	outputs := g.Shapes.Tuple(g.Ops.Shape[g.Comps.Root[c]])
@@ -138,7 +138,7 @@ func (e *emitter) arguments(c components.CompID, r *region) {
 		if !ok || len(out) != 1 || out[0] < 0 || out[0] >= int64(max(len(outputs), 1)) {
 			continue // it names an output that is not there: no alias
 		}
-		alias := components.Alias{Parameter: int32(i)}
+		alias := opgraph.Alias{Parameter: int32(i)}
 		if g.Shapes.IsTuple(g.Ops.Shape[g.Comps.Root[c]]) {
 			alias.Output = g.AddPath(out[0])
 		}
@@ -254,7 +254,7 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 }
 
 // scalarFunction returns the computation of "applies stablehlo.add".
-func (e *emitter) scalarFunction(n *node) (components.CompID, bool) {
+func (e *emitter) scalarFunction(n *node) (opgraph.CompID, bool) {
 	kind, ok := opKind(n.symbol)
 	if !ok || len(n.out) != 1 || e.g.Shapes.IsTuple(n.out[0]) {
 		return 0, e.failAt(n.pos, "reduce applies %q", n.symbol)
@@ -269,7 +269,7 @@ func (e *emitter) scalarFunction(n *node) (components.CompID, bool) {
 	c := g.BeginComputation(e.compName("region_" + key))
 	x, y := g.AddParameter("lhs", s, 0), g.AddParameter("rhs", s, 1)
 	g.AddOp(kind, kind.String(), s, x, y)
-	g.EndComputation(components.NoOp)
+	g.EndComputation(opgraph.NoOp)
 	e.scalars[key] = c
 	return c, true
 }
@@ -278,9 +278,9 @@ func (e *emitter) scalarFunction(n *node) (components.CompID, bool) {
 // one parameter an argument; else there is one tuple parameter, of the
 // arguments and then the captured values, and hand says that the result ends
 // with the captured values too (the body of a while).
-func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps []ref, hand bool) (components.CompID, bool) {
+func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps []ref, hand bool) (opgraph.CompID, bool) {
 	g := e.g
-	e.env = map[string][]components.OpID{}
+	e.env = map[string][]opgraph.OpID{}
 	e.scope = sc
 	if sc.up != nil { // a region; functions keep their names
 		name = e.compName(name)
@@ -296,14 +296,14 @@ func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps [
 			ok = ok && e.define(a.name, a.pos, op)
 		}
 	} else {
-		shapes := make([]components.ShapeID, 0, len(r.args)+len(caps))
+		shapes := make([]opgraph.ShapeID, 0, len(r.args)+len(caps))
 		for _, a := range r.args {
 			shapes = append(shapes, a.shape)
 		}
 		for _, u := range caps {
 			s, found := e.shapeOf(u, sc)
 			if !found {
-				g.EndComputation(components.NoOp)
+				g.EndComputation(opgraph.NoOp)
 				return c, e.failAt(u.pos, "value %%%s#%d is not defined before", u.name, u.i)
 			}
 			shapes = append(shapes, s)
@@ -321,7 +321,7 @@ func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps [
 			e.bindOne(u, op)
 		}
 	}
-	root := components.NoOp
+	root := opgraph.NoOp
 	if ok {
 		root, ok = e.block(r, caps, hand)
 	}
@@ -330,7 +330,7 @@ func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps [
 }
 
 // shapeOf returns the shape of a value from its definition.
-func (e *emitter) shapeOf(u ref, sc *scope) (components.ShapeID, bool) {
+func (e *emitter) shapeOf(u ref, sc *scope) (opgraph.ShapeID, bool) {
 	for ; sc != nil; sc = sc.up {
 		n, ok := sc.defs[u.name]
 		if !ok {
@@ -351,13 +351,13 @@ func (e *emitter) shapeOf(u ref, sc *scope) (components.ShapeID, bool) {
 }
 
 // block adds the operations of a region and returns its root.
-func (e *emitter) block(r *region, caps []ref, hand bool) (components.OpID, bool) {
+func (e *emitter) block(r *region, caps []ref, hand bool) (opgraph.OpID, bool) {
 	for i, n := range r.ops {
 		if n.op() == "return" || n.op() == "yield" {
 			if i != len(r.ops)-1 {
 				return 0, e.failAt(r.ops[i+1].pos, "an operation after the return")
 			}
-			var out []components.OpID
+			var out []opgraph.OpID
 			for _, u := range n.operands {
 				v, ok := e.use(u)
 				if !ok {
@@ -389,8 +389,8 @@ func (e *emitter) block(r *region, caps []ref, hand bool) (components.OpID, bool
 }
 
 // use returns the operator of a value; a constant from outside is repeated.
-func (e *emitter) use(u ref) (components.OpID, bool) {
-	if v, ok := e.env[u.name]; ok && u.i < len(v) && v[u.i] != components.NoOp {
+func (e *emitter) use(u ref) (opgraph.OpID, bool) {
+	if v, ok := e.env[u.name]; ok && u.i < len(v) && v[u.i] != opgraph.NoOp {
 		return v[u.i], true
 	}
 	if n, ok := e.scope.find(u.name); ok && constantNode(n) && e.scope.defs[u.name] == nil && u.i == 0 {
@@ -403,18 +403,18 @@ func (e *emitter) use(u ref) (components.OpID, bool) {
 }
 
 // define binds a name to one operator.
-func (e *emitter) define(name string, pos int, op components.OpID) bool {
+func (e *emitter) define(name string, pos int, op opgraph.OpID) bool {
 	if _, twice := e.env[name]; twice {
 		return e.failAt(pos, "value %%%s is defined twice", name)
 	}
-	e.env[name] = []components.OpID{op}
+	e.env[name] = []opgraph.OpID{op}
 	return true
 }
 
-func (e *emitter) bindOne(u ref, op components.OpID) {
+func (e *emitter) bindOne(u ref, op opgraph.OpID) {
 	v := e.env[u.name]
 	for len(v) <= u.i {
-		v = append(v, components.NoOp)
+		v = append(v, opgraph.NoOp)
 	}
 	v[u.i] = op
 	e.env[u.name] = v
@@ -422,7 +422,7 @@ func (e *emitter) bindOne(u ref, op components.OpID) {
 
 // bind gives the results of n to their names: the operator itself for one
 // result, the elements of its tuple for several.
-func (e *emitter) bind(n *node, op components.OpID) bool {
+func (e *emitter) bind(n *node, op opgraph.OpID) bool {
 	if n.results == 0 {
 		return true
 	}
@@ -432,8 +432,8 @@ func (e *emitter) bind(n *node, op components.OpID) bool {
 	return e.bindElements(n, op)
 }
 
-func (e *emitter) bindElements(n *node, op components.OpID) bool {
-	v := make([]components.OpID, n.results)
+func (e *emitter) bindElements(n *node, op opgraph.OpID) bool {
+	v := make([]opgraph.OpID, n.results)
 	for _, r := range n.resultNames() {
 		for i := range r.count {
 			name := r.name
@@ -448,7 +448,7 @@ func (e *emitter) bindElements(n *node, op components.OpID) bool {
 }
 
 // bindValues gives one operator a result to the names of n.
-func (e *emitter) bindValues(n *node, v []components.OpID) bool {
+func (e *emitter) bindValues(n *node, v []opgraph.OpID) bool {
 	for _, r := range n.resultNames() {
 		if _, twice := e.env[r.name]; twice {
 			return e.failAt(n.pos, "value %%%s is defined twice", r.name)
@@ -459,7 +459,7 @@ func (e *emitter) bindValues(n *node, v []components.OpID) bool {
 }
 
 // place sets the line and the metadata of an operator.
-func (e *emitter) place(op components.OpID, n *node) {
+func (e *emitter) place(op opgraph.OpID, n *node) {
 	t := &e.g.Ops
 	t.TextLine[op] = uint32(e.lineAt(n.pos))
 	if n.loc == "" {

@@ -3,7 +3,7 @@ package stablehlo
 import (
 	"context"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 	"perfsim/io/format"
 )
 
@@ -13,7 +13,7 @@ const maxText = 1 << 30
 // Importer reads StableHLO in MLIR text.
 var Importer = format.Importer{
 	Name: "stablehlo", Title: "StableHLO (MLIR text)", Sniff: Sniff,
-	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*components.Graph, error) {
+	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*opgraph.Graph, error) {
 		b, err := src.ReadAll(maxText)
 		if err != nil {
 			return nil, err

@@ -3,7 +3,7 @@ package stablehlo
 import (
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // ints returns the integers of the first attribute with one of the names.
@@ -20,7 +20,7 @@ func (e *emitter) ints(n *node, keys ...string) (v, dims []int64, present, ok bo
 }
 
 // setInts copies an integer-list attribute.
-func (e *emitter) setInts(n *node, op components.OpID, key components.OpAttr, names ...string) bool {
+func (e *emitter) setInts(n *node, op opgraph.OpID, key opgraph.OpAttr, names ...string) bool {
 	v, _, present, ok := e.ints(n, names...)
 	if present && ok {
 		e.g.SetInts(op, key, v...)
@@ -29,7 +29,7 @@ func (e *emitter) setInts(n *node, op components.OpID, key components.OpAttr, na
 }
 
 // setInt copies a single integer.
-func (e *emitter) setInt(n *node, op components.OpID, key components.OpAttr, names ...string) bool {
+func (e *emitter) setInt(n *node, op opgraph.OpID, key opgraph.OpAttr, names ...string) bool {
 	v, _, present, ok := e.ints(n, names...)
 	if !ok || !present {
 		return ok
@@ -43,17 +43,17 @@ func (e *emitter) setInt(n *node, op components.OpID, key components.OpAttr, nam
 }
 
 // setFlag copies a unit or boolean attribute.
-func (e *emitter) setFlag(n *node, op components.OpID, key components.OpAttr, name string) {
+func (e *emitter) setFlag(n *node, op opgraph.OpID, key opgraph.OpAttr, name string) {
 	if a, ok := n.attr(name); ok && a.val != "false" {
 		e.g.SetInt(op, key, 1)
 	}
 }
 
 // attributes translates the attributes that an operation's HLO twin has.
-func (e *emitter) attributes(n *node, op components.OpID) bool {
+func (e *emitter) attributes(n *node, op opgraph.OpID) bool {
 	g := e.g
 	if a, ok := n.attr("mhlo.sharding"); ok {
-		g.SetAttrStr(op, components.AttrSharding, unescape(strings.Trim(a.val, `"`)))
+		g.SetAttrStr(op, opgraph.AttrSharding, unescape(strings.Trim(a.val, `"`)))
 	}
 	if a, ok := n.attr("sdy.sharding"); ok {
 		e.setSdy(op, e.resolve(a.val))
@@ -61,57 +61,57 @@ func (e *emitter) attributes(n *node, op components.OpID) bool {
 		e.setFrontend(op, e.resolve(a.val))
 	}
 	switch g.Ops.Kind[op] {
-	case components.OpBroadcast:
+	case opgraph.OpBroadcast:
 		if n.op() == "broadcast" {
 			v, _, _, ok := e.ints(n, "broadcast_sizes", "sizes")
 			var dims []int64
 			for i := range g.Shapes.Rank(g.Ops.Shape[op]) - len(v) {
 				dims = append(dims, int64(len(v)+i))
 			}
-			g.SetInts(op, components.AttrDimensions, dims...)
+			g.SetInts(op, opgraph.AttrDimensions, dims...)
 			return ok
 		}
-		return e.setInts(n, op, components.AttrDimensions, "broadcast_dimensions", "dims")
-	case components.OpTranspose:
-		return e.setInts(n, op, components.AttrDimensions, "dims", "permutation")
-	case components.OpReverse, components.OpReduce, components.OpMap:
-		return e.setInts(n, op, components.AttrDimensions, "dims", "dimensions")
-	case components.OpConcatenate, components.OpGetDimensionSize, components.OpSetDimensionSize:
-		return e.setInts(n, op, components.AttrDimensions, "dim", "dimension")
-	case components.OpSort:
-		e.setFlag(n, op, components.AttrIsStable, "is_stable")
+		return e.setInts(n, op, opgraph.AttrDimensions, "broadcast_dimensions", "dims")
+	case opgraph.OpTranspose:
+		return e.setInts(n, op, opgraph.AttrDimensions, "dims", "permutation")
+	case opgraph.OpReverse, opgraph.OpReduce, opgraph.OpMap:
+		return e.setInts(n, op, opgraph.AttrDimensions, "dims", "dimensions")
+	case opgraph.OpConcatenate, opgraph.OpGetDimensionSize, opgraph.OpSetDimensionSize:
+		return e.setInts(n, op, opgraph.AttrDimensions, "dim", "dimension")
+	case opgraph.OpSort:
+		e.setFlag(n, op, opgraph.AttrIsStable, "is_stable")
 		if len(g.Operands(op)) == 0 {
 			return e.failAt(n.pos, "%s has no operands", n.name)
 		}
 		if !n.has("dimension") { // the last one
-			g.SetInts(op, components.AttrDimensions, int64(g.Shapes.Rank(g.Ops.Shape[g.Operands(op)[0].Op])-1))
+			g.SetInts(op, opgraph.AttrDimensions, int64(g.Shapes.Rank(g.Ops.Shape[g.Operands(op)[0].Op])-1))
 			return true
 		}
 		v, _, _, ok := e.ints(n, "dimension")
 		if ok && len(v) == 1 && v[0] < 0 {
 			v[0] += int64(g.Shapes.Rank(g.Ops.Shape[g.Operands(op)[0].Op]))
 		}
-		g.SetInts(op, components.AttrDimensions, v...)
+		g.SetInts(op, opgraph.AttrDimensions, v...)
 		return ok
-	case components.OpIota:
-		return e.setInt(n, op, components.AttrIotaDimension, "dim", "iota_dimension")
-	case components.OpSlice:
+	case opgraph.OpIota:
+		return e.setInt(n, op, opgraph.AttrIotaDimension, "dim", "iota_dimension")
+	case opgraph.OpSlice:
 		return e.slice(n, op)
-	case components.OpDynamicSlice:
-		return e.setInts(n, op, components.AttrSliceSizes, "sizes", "slice_sizes")
-	case components.OpPad:
+	case opgraph.OpDynamicSlice:
+		return e.setInts(n, op, opgraph.AttrSliceSizes, "sizes", "slice_sizes")
+	case opgraph.OpPad:
 		return e.pad(n, op)
-	case components.OpDot:
+	case opgraph.OpDot:
 		return e.dot(n, op)
-	case components.OpConvolution:
+	case opgraph.OpConvolution:
 		return e.convolution(n, op)
-	case components.OpReduceWindow, components.OpSelectAndScatter:
+	case opgraph.OpReduceWindow, opgraph.OpSelectAndScatter:
 		return e.window(n, op)
-	case components.OpGather, components.OpScatter:
+	case opgraph.OpGather, opgraph.OpScatter:
 		return e.gather(n, op)
-	case components.OpCompare:
+	case opgraph.OpCompare:
 		return e.compare(n, op)
-	case components.OpGetTupleElement:
+	case opgraph.OpGetTupleElement:
 		v, _, present, ok := e.ints(n, "index")
 		if !present && len(n.lists) == 1 {
 			v, ok = numbers(n.lists[0])
@@ -121,29 +121,29 @@ func (e *emitter) attributes(n *node, op components.OpID) bool {
 		}
 		g.Ops.Index[op] = int32(v[0])
 		return true
-	case components.OpFFT:
-		return e.setInts(n, op, components.AttrFFTLength, "length", "fft_length")
-	case components.OpTopK:
-		return e.setInt(n, op, components.AttrTopK, "k")
-	case components.OpBatchNormGrad, components.OpBatchNormInference, components.OpBatchNormTraining:
-		return e.setInt(n, op, components.AttrFeatureIndex, "feature_index")
-	case components.OpCall:
+	case opgraph.OpFFT:
+		return e.setInts(n, op, opgraph.AttrFFTLength, "length", "fft_length")
+	case opgraph.OpTopK:
+		return e.setInt(n, op, opgraph.AttrTopK, "k")
+	case opgraph.OpBatchNormGrad, opgraph.OpBatchNormInference, opgraph.OpBatchNormTraining:
+		return e.setInt(n, op, opgraph.AttrFeatureIndex, "feature_index")
+	case opgraph.OpCall:
 		return e.call(n, op)
-	case components.OpCustomCall:
+	case opgraph.OpCustomCall:
 		return e.customCall(n, op)
-	case components.OpAllGather, components.OpReduceScatter, components.OpAllToAll:
-		return e.setInts(n, op, components.AttrDimensions, "all_gather_dim", "scatter_dimension", "split_dimension") &&
+	case opgraph.OpAllGather, opgraph.OpReduceScatter, opgraph.OpAllToAll:
+		return e.setInts(n, op, opgraph.AttrDimensions, "all_gather_dim", "scatter_dimension", "split_dimension") &&
 			e.collective(n, op)
-	case components.OpAllReduce, components.OpCollectiveBroadcast, components.OpCollectivePermute,
-		components.OpRaggedAllToAll, components.OpSend, components.OpRecv:
-		e.setFlag(n, op, components.AttrHostTransfer, "is_host_transfer")
+	case opgraph.OpAllReduce, opgraph.OpCollectiveBroadcast, opgraph.OpCollectivePermute,
+		opgraph.OpRaggedAllToAll, opgraph.OpSend, opgraph.OpRecv:
+		e.setFlag(n, op, opgraph.AttrHostTransfer, "is_host_transfer")
 		return e.collective(n, op)
 	}
 	return true
 }
 
 // slice reads "[0:1, 0:7:2]" or start_indices, limit_indices, strides.
-func (e *emitter) slice(n *node, op components.OpID) bool {
+func (e *emitter) slice(n *node, op opgraph.OpID) bool {
 	var out []int64
 	if len(n.lists) == 1 {
 		for _, part := range splitTop(n.lists[0][1 : len(n.lists[0])-1]) {
@@ -162,7 +162,7 @@ func (e *emitter) slice(n *node, op components.OpID) bool {
 			}
 			out = append(out, d[:]...)
 		}
-		e.g.SetInts(op, components.AttrSlice, out...)
+		e.g.SetInts(op, opgraph.AttrSlice, out...)
 		return true
 	}
 	lo, _, _, ok1 := e.ints(n, "start_indices")
@@ -181,11 +181,11 @@ func (e *emitter) slice(n *node, op components.OpID) bool {
 		}
 		out = append(out, lo[i], hi[i], s)
 	}
-	e.g.SetInts(op, components.AttrSlice, out...)
+	e.g.SetInts(op, opgraph.AttrSlice, out...)
 	return true
 }
 
-func (e *emitter) pad(n *node, op components.OpID) bool {
+func (e *emitter) pad(n *node, op opgraph.OpID) bool {
 	lo, _, _, ok1 := e.ints(n, "low", "edge_padding_low")
 	hi, _, _, ok2 := e.ints(n, "high", "edge_padding_high")
 	in, _, _, ok3 := e.ints(n, "interior", "interior_padding")
@@ -203,7 +203,7 @@ func (e *emitter) pad(n *node, op components.OpID) bool {
 		}
 		out = append(out, lo[i], hi[i], k)
 	}
-	e.g.SetInts(op, components.AttrPadding, out...)
+	e.g.SetInts(op, opgraph.AttrPadding, out...)
 	return true
 }
 
@@ -218,15 +218,15 @@ func pair(text string) (a, b []int64, ok bool) {
 	return a, b, ok1 && ok2
 }
 
-func (e *emitter) dot(n *node, op components.OpID) bool {
-	var d components.DotDims
+func (e *emitter) dot(n *node, op opgraph.OpID) bool {
+	var d opgraph.DotDims
 	ok := true
 	if len(e.g.Operands(op)) != 2 {
 		return e.failAt(n.pos, "%s has %d operands, want 2", n.name, len(e.g.Operands(op)))
 	}
 	if n.op() == "dot" { // the last dimension with the first, but that of a vector
 		l := e.g.Shapes.Rank(e.g.Ops.Shape[e.g.Operands(op)[0].Op])
-		d = components.DotDims{LHSContract: []int64{int64(l - 1)}, RHSContract: []int64{0}}
+		d = opgraph.DotDims{LHSContract: []int64{int64(l - 1)}, RHSContract: []int64{0}}
 	} else if a, has := n.attr("dot_dimension_numbers"); has {
 		text := e.resolve(a.val)
 		for _, f := range []struct {
@@ -256,7 +256,7 @@ func (e *emitter) dot(n *node, op components.OpID) bool {
 }
 
 // convDims reads "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]".
-func convDims(text string) (d components.ConvDims, ok bool) {
+func convDims(text string) (d opgraph.ConvDims, ok bool) {
 	if i := strings.IndexByte(text, '<'); i >= 0 {
 		text = strings.TrimSuffix(text[i+1:], ">")
 	}
@@ -300,7 +300,7 @@ func labels(text, a, b string) (spatial []int64, at, bt int64, ok bool) {
 	return spatial, at, bt, at >= 0 && bt >= 0
 }
 
-func (e *emitter) convolution(n *node, op components.OpID) bool {
+func (e *emitter) convolution(n *node, op opgraph.OpID) bool {
 	g := e.g
 	a, _ := n.attr("dim_numbers", "dimension_numbers")
 	d, ok := convDims(e.resolve(a.val))
@@ -312,12 +312,12 @@ func (e *emitter) convolution(n *node, op components.OpID) bool {
 		return e.failAt(n.pos, "%s has %d operands, want 2", n.name, len(g.Operands(op)))
 	}
 	ker := g.Shapes.Dims(g.Ops.Shape[g.Operands(op)[1].Op])
-	w := make([]components.WindowDim, len(d.KernelSpatial))
+	w := make([]opgraph.WindowDim, len(d.KernelSpatial))
 	for i, k := range d.KernelSpatial {
 		if k >= int64(len(ker)) {
 			return e.failAt(n.pos, "kernel of rank %d for dimension numbers of rank %d", len(ker), len(w)+2)
 		}
-		w[i] = components.WindowDim{Size: max(ker[k], 0), Stride: 1, LHSDilate: 1, RHSDilate: 1}
+		w[i] = opgraph.WindowDim{Size: max(ker[k], 0), Stride: 1, LHSDilate: 1, RHSDilate: 1}
 	}
 	read := func(pretty, generic string) ([]int64, bool) {
 		if a, has := n.attr("window"); has { // window = {stride = [2, 2], …}
@@ -334,10 +334,10 @@ func (e *emitter) convolution(n *node, op components.OpID) bool {
 	return e.fill(n, w, read) && e.finishConv(n, op, w)
 }
 
-func (e *emitter) finishConv(n *node, op components.OpID, w []components.WindowDim) bool {
+func (e *emitter) finishConv(n *node, op opgraph.OpID, w []opgraph.WindowDim) bool {
 	e.g.SetWindow(op, w)
-	for key, name := range map[components.OpAttr]string{
-		components.AttrFeatureGroups: "feature_group_count", components.AttrBatchGroups: "batch_group_count",
+	for key, name := range map[opgraph.OpAttr]string{
+		opgraph.AttrFeatureGroups: "feature_group_count", opgraph.AttrBatchGroups: "batch_group_count",
 	} {
 		v, _, _, ok := e.ints(n, name)
 		if !ok {
@@ -351,19 +351,19 @@ func (e *emitter) finishConv(n *node, op components.OpID, w []components.WindowD
 }
 
 // fill sets strides, paddings and dilations of a window.
-func (e *emitter) fill(n *node, w []components.WindowDim, read func(pretty, generic string) ([]int64, bool)) bool {
+func (e *emitter) fill(n *node, w []opgraph.WindowDim, read func(pretty, generic string) ([]int64, bool)) bool {
 	for _, f := range []struct {
 		pretty, generic string
 		each            int
-		set             func(d *components.WindowDim, v []int64)
+		set             func(d *opgraph.WindowDim, v []int64)
 	}{
-		{"stride", "window_strides", 1, func(d *components.WindowDim, v []int64) { d.Stride = v[0] }},
-		{"pad", "padding", 2, func(d *components.WindowDim, v []int64) { d.PadLow, d.PadHigh = v[0], v[1] }},
-		{"lhs_dilate", "lhs_dilation", 1, func(d *components.WindowDim, v []int64) { d.LHSDilate = v[0] }},
-		{"rhs_dilate", "rhs_dilation", 1, func(d *components.WindowDim, v []int64) { d.RHSDilate = v[0] }},
-		{"reverse", "window_reversal", 1, func(d *components.WindowDim, v []int64) { d.Reversed = v[0] != 0 }},
-		{"", "base_dilations", 1, func(d *components.WindowDim, v []int64) { d.LHSDilate = v[0] }},
-		{"", "window_dilations", 1, func(d *components.WindowDim, v []int64) { d.RHSDilate = v[0] }},
+		{"stride", "window_strides", 1, func(d *opgraph.WindowDim, v []int64) { d.Stride = v[0] }},
+		{"pad", "padding", 2, func(d *opgraph.WindowDim, v []int64) { d.PadLow, d.PadHigh = v[0], v[1] }},
+		{"lhs_dilate", "lhs_dilation", 1, func(d *opgraph.WindowDim, v []int64) { d.LHSDilate = v[0] }},
+		{"rhs_dilate", "rhs_dilation", 1, func(d *opgraph.WindowDim, v []int64) { d.RHSDilate = v[0] }},
+		{"reverse", "window_reversal", 1, func(d *opgraph.WindowDim, v []int64) { d.Reversed = v[0] != 0 }},
+		{"", "base_dilations", 1, func(d *opgraph.WindowDim, v []int64) { d.LHSDilate = v[0] }},
+		{"", "window_dilations", 1, func(d *opgraph.WindowDim, v []int64) { d.RHSDilate = v[0] }},
 	} {
 		v, ok := read(f.pretty, f.generic)
 		if !ok {
@@ -388,14 +388,14 @@ func (e *emitter) fill(n *node, w []components.WindowDim, read func(pretty, gene
 }
 
 // window reads the window of reduce_window and select_and_scatter.
-func (e *emitter) window(n *node, op components.OpID) bool {
+func (e *emitter) window(n *node, op opgraph.OpID) bool {
 	size, _, _, ok := e.ints(n, "window_dimensions")
 	if !ok {
 		return false
 	}
-	w := make([]components.WindowDim, len(size))
+	w := make([]opgraph.WindowDim, len(size))
 	for i, s := range size {
-		w[i] = components.WindowDim{Size: s, Stride: 1, LHSDilate: 1, RHSDilate: 1}
+		w[i] = opgraph.WindowDim{Size: s, Stride: 1, LHSDilate: 1, RHSDilate: 1}
 	}
 	read := func(_, generic string) ([]int64, bool) {
 		v, _, _, ok := e.ints(n, generic)
@@ -409,21 +409,21 @@ func (e *emitter) window(n *node, op components.OpID) bool {
 }
 
 // gather reads the dimension numbers of gather and scatter.
-func (e *emitter) gather(n *node, op components.OpID) bool {
+func (e *emitter) gather(n *node, op opgraph.OpID) bool {
 	a, has := n.attr("dimension_numbers", "scatter_dimension_numbers")
 	if !has {
 		return e.failAt(n.pos, "%s without dimension numbers", n.name)
 	}
 	text := e.resolve(a.val)
 	for _, f := range []struct {
-		key             components.OpAttr
+		key             opgraph.OpAttr
 		gather, scatter string
 	}{
-		{components.AttrOffsetDims, "offset_dims", "update_window_dims"},
-		{components.AttrCollapsedDims, "collapsed_slice_dims", "inserted_window_dims"},
-		{components.AttrIndexMap, "start_index_map", "scatter_dims_to_operand_dims"},
-		{components.AttrOperandBatching, "operand_batching_dims", "input_batching_dims"},
-		{components.AttrIndicesBatching, "start_indices_batching_dims", "scatter_indices_batching_dims"},
+		{opgraph.AttrOffsetDims, "offset_dims", "update_window_dims"},
+		{opgraph.AttrCollapsedDims, "collapsed_slice_dims", "inserted_window_dims"},
+		{opgraph.AttrIndexMap, "start_index_map", "scatter_dims_to_operand_dims"},
+		{opgraph.AttrOperandBatching, "operand_batching_dims", "input_batching_dims"},
+		{opgraph.AttrIndicesBatching, "start_indices_batching_dims", "scatter_indices_batching_dims"},
 	} {
 		v, has := field(text, f.gather)
 		if !has {
@@ -444,25 +444,25 @@ func (e *emitter) gather(n *node, op components.OpID) bool {
 			vector = list[0]
 		}
 	}
-	e.g.SetInt(op, components.AttrIndexVectorDim, vector)
-	return e.setInts(n, op, components.AttrSliceSizes, "slice_sizes")
+	e.g.SetInt(op, opgraph.AttrIndexVectorDim, vector)
+	return e.setInts(n, op, opgraph.AttrSliceSizes, "slice_sizes")
 }
 
-func (e *emitter) compare(n *node, op components.OpID) bool {
+func (e *emitter) compare(n *node, op opgraph.OpID) bool {
 	words := n.words
 	if a, has := n.attr("comparison_direction"); has { // #stablehlo<comparison_direction LT>
 		words = strings.FieldsFunc(e.resolve(a.val), func(r rune) bool { return r == ' ' || r == '<' || r == '>' })
 	}
 	for _, w := range words {
-		if d, ok := components.ParseDirection(w); ok {
-			e.g.SetInt(op, components.AttrDirection, int64(d))
+		if d, ok := opgraph.ParseDirection(w); ok {
+			e.g.SetInt(op, opgraph.AttrDirection, int64(d))
 			return true
 		}
 	}
 	return e.failAt(n.pos, "compare without a direction")
 }
 
-func (e *emitter) call(n *node, op components.OpID) bool {
+func (e *emitter) call(n *node, op opgraph.OpID) bool {
 	name := n.symbol
 	if a, has := n.attr("decomposition", "callee"); has {
 		name = strings.Trim(a.val, `@"`)
@@ -471,11 +471,11 @@ func (e *emitter) call(n *node, op components.OpID) bool {
 		return e.failAt(n.pos, "%s names no function", n.name)
 	}
 	e.late = append(e.late, lateCall{op, len(e.g.Calls(op)), name, n.pos})
-	e.g.AddCall(op, components.RoleToApply, components.NoComp)
+	e.g.AddCall(op, opgraph.RoleToApply, opgraph.NoComp)
 	return true
 }
 
-func (e *emitter) customCall(n *node, op components.OpID) bool {
+func (e *emitter) customCall(n *node, op opgraph.OpID) bool {
 	g := e.g
 	target := n.symbol
 	if a, has := n.attr("call_target_name"); has {
@@ -492,28 +492,28 @@ func (e *emitter) customCall(n *node, op components.OpID) bool {
 	if target == "" {
 		return e.failAt(n.pos, "custom_call without a target")
 	}
-	g.SetAttrStr(op, components.AttrCustomCallTarget, target)
+	g.SetAttrStr(op, opgraph.AttrCustomCallTarget, target)
 	if a, has := n.attr("backend_config", "mhlo.backend_config"); has {
 		if v := a.val; strings.HasPrefix(v, `"`) {
 			v = unescape(strings.Trim(v, `"`))
 			if v != "" {
-				g.SetAttrStr(op, components.AttrBackendConfig, v)
+				g.SetAttrStr(op, opgraph.AttrBackendConfig, v)
 			}
 		} else {
-			g.SetAttrStr(op, components.AttrBackendConfig, v)
+			g.SetAttrStr(op, opgraph.AttrBackendConfig, v)
 		}
 	}
 	if a, has := n.attr("called_computations"); has {
 		for _, s := range splitTop(strings.Trim(a.val, "[]")) {
 			e.late = append(e.late, lateCall{op, len(g.Calls(op)), strings.Trim(s, `@"`), a.pos})
-			g.AddCall(op, components.RoleCalled, components.NoComp)
+			g.AddCall(op, opgraph.RoleCalled, opgraph.NoComp)
 		}
 	}
 	return true
 }
 
 // collective reads what says who takes part.
-func (e *emitter) collective(n *node, op components.OpID) bool {
+func (e *emitter) collective(n *node, op opgraph.OpID) bool {
 	g := e.g
 	if a, has := n.attr("channel_handle", "channel_id"); has {
 		text := e.resolve(a.val)
@@ -524,22 +524,22 @@ func (e *emitter) collective(n *node, op components.OpID) bool {
 		if !ok || len(v) == 0 {
 			return e.failAt(a.pos, "channel handle %q", clip(a.val))
 		}
-		g.SetInt(op, components.AttrChannelID, v[0])
+		g.SetInt(op, opgraph.AttrChannelID, v[0])
 	}
-	e.setFlag(n, op, components.AttrUseGlobalDeviceIDs, "use_global_device_ids")
+	e.setFlag(n, op, opgraph.AttrUseGlobalDeviceIDs, "use_global_device_ids")
 	if v, dims, present, ok := e.ints(n, "source_target_pairs"); !ok {
 		return false
 	} else if present {
 		if len(dims) > 0 && len(v)%2 != 0 {
 			return e.failAt(n.pos, "source_target_pairs of %d numbers", len(v))
 		}
-		g.SetInts(op, components.AttrSourceTargetPairs, v...)
+		g.SetInts(op, opgraph.AttrSourceTargetPairs, v...)
 	}
 	v, dims, present, ok := e.ints(n, "replica_groups")
 	if !ok || !present {
 		return ok
 	}
-	r := components.ReplicaGroups{Form: components.GroupsList}
+	r := opgraph.ReplicaGroups{Form: opgraph.GroupsList}
 	if len(dims) == 2 && dims[1] > 0 {
 		for ; int64(len(v)) >= dims[1]; v = v[dims[1]:] {
 			size := int64(0)
@@ -553,7 +553,7 @@ func (e *emitter) collective(n *node, op components.OpID) bool {
 		}
 	}
 	if len(r.Sizes) == 0 {
-		r = components.ReplicaGroups{}
+		r = opgraph.ReplicaGroups{}
 	}
 	g.SetReplicaGroups(op, r)
 	return true

@@ -3,12 +3,12 @@ package stablehlo
 import (
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // opKind maps the name of an operation of StableHLO, MHLO or CHLO to an
 // opcode of HLO: mostly by replacing '_' with '-'.
-func opKind(name string) (components.OpKind, bool) {
+func opKind(name string) (opgraph.OpKind, bool) {
 	dialect, op, ok := strings.Cut(name, ".")
 	if !ok {
 		return 0, false
@@ -20,23 +20,23 @@ func opKind(name string) (components.OpKind, bool) {
 	}
 	switch op {
 	case "after_all", "create_token":
-		return components.OpAfterAll, true
+		return opgraph.OpAfterAll, true
 	case "broadcast_in_dim":
-		return components.OpBroadcast, true
+		return opgraph.OpBroadcast, true
 	case "case", "if":
-		return components.OpConditional, true
+		return opgraph.OpConditional, true
 	case "composite":
-		return components.OpCall, true
+		return opgraph.OpCall, true
 	case "dot_general":
-		return components.OpDot, true
+		return opgraph.OpDot, true
 	case "optimization_barrier":
-		return components.OpOptBarrier, true
+		return opgraph.OpOptBarrier, true
 	case "top_k":
-		return components.OpTopK, true
+		return opgraph.OpTopK, true
 	case "return", "fusion", "async_start", "async_update", "async_done":
 		return 0, false
 	}
-	return components.ParseOpKind(strings.ReplaceAll(op, "_", "-"))
+	return opgraph.ParseOpKind(strings.ReplaceAll(op, "_", "-"))
 }
 
 // op adds one operation to the computation being filled.
@@ -60,7 +60,7 @@ func (e *emitter) op(n *node) bool {
 			return e.branches(n)
 		}
 	}
-	args := make([]components.OpID, 0, 8)
+	args := make([]opgraph.OpID, 0, 8)
 	for _, u := range n.operands {
 		v, ok := e.use(u)
 		if !ok {
@@ -68,7 +68,7 @@ func (e *emitter) op(n *node) bool {
 		}
 		args = append(args, v)
 	}
-	var shape components.ShapeID
+	var shape opgraph.ShapeID
 	if len(n.out) == 1 {
 		shape = n.out[0]
 	} else {
@@ -78,44 +78,44 @@ func (e *emitter) op(n *node) bool {
 	name := n.result
 	switch n.name {
 	case "func.call":
-		kind, known = components.OpCall, true
+		kind, known = opgraph.OpCall, true
 	case "sdy.sharding_constraint", "sdy.reshard":
-		kind, known = components.OpCustomCall, true
+		kind, known = opgraph.OpCustomCall, true
 	}
 	switch kind {
-	case components.OpSend:
+	case opgraph.OpSend:
 		return e.send(n, args)
-	case components.OpRecv:
+	case opgraph.OpRecv:
 		return e.recv(n, args)
-	case components.OpBroadcast:
+	case opgraph.OpBroadcast:
 		if n.op() == "broadcast_in_dim" {
 			return e.broadcast(n, args, shape)
 		}
-	case components.OpOptBarrier: // HLO's takes one value, a tuple of several
+	case opgraph.OpOptBarrier: // HLO's takes one value, a tuple of several
 		if len(args) > 1 {
 			t := g.AddTuple("", args...)
 			e.place(t, n)
-			args = []components.OpID{t}
+			args = []opgraph.OpID{t}
 		}
-	case components.OpOutfeed:
+	case opgraph.OpOutfeed:
 		if len(args) != 2 && len(args) > 0 {
 			data := g.AddTuple("", args[:len(args)-1]...)
 			e.place(data, n)
-			args = []components.OpID{data, args[len(args)-1]}
+			args = []opgraph.OpID{data, args[len(args)-1]}
 		}
 	}
 	op := g.AddOp(kind, name, shape, args...)
 	e.place(op, n)
 	if !known {
-		g.SetAttrStr(op, components.AttrOpcode, n.name)
-		if n.op() == "dynamic_broadcast_in_dim" && !e.setInts(n, op, components.AttrDimensions, "broadcast_dimensions", "dims") {
+		g.SetAttrStr(op, opgraph.AttrOpcode, n.name)
+		if n.op() == "dynamic_broadcast_in_dim" && !e.setInts(n, op, opgraph.AttrDimensions, "broadcast_dimensions", "dims") {
 			return false
 		}
 	}
 	for i, c := range n.comps {
-		role := components.RoleToApply
-		if kind == components.OpSelectAndScatter {
-			role = [2]components.CallRole{components.RoleSelect, components.RoleScatter}[min(i, 1)]
+		role := opgraph.RoleToApply
+		if kind == opgraph.OpSelectAndScatter {
+			role = [2]opgraph.CallRole{opgraph.RoleSelect, opgraph.RoleScatter}[min(i, 1)]
 		}
 		g.AddCall(op, role, c)
 	}
@@ -127,7 +127,7 @@ func (e *emitter) op(n *node) bool {
 
 // broadcast adds broadcast_in_dim. Dimensions of size 1 that are stretched are
 // taken away by a reshape first: HLO's broadcast only adds dimensions.
-func (e *emitter) broadcast(n *node, args []components.OpID, shape components.ShapeID) bool {
+func (e *emitter) broadcast(n *node, args []opgraph.OpID, shape opgraph.ShapeID) bool {
 	g := e.g
 	dims, _, _, ok := e.ints(n, "broadcast_dimensions", "dims")
 	if !ok {
@@ -152,11 +152,11 @@ func (e *emitter) broadcast(n *node, args []components.OpID, shape components.Sh
 		kept, size = append(kept, d), append(size, from[i])
 	}
 	if len(kept) != len(dims) {
-		args[0] = g.AddOp(components.OpReshape, "", g.Array(g.Shapes.Elem(src), size...), args[0])
+		args[0] = g.AddOp(opgraph.OpReshape, "", g.Array(g.Shapes.Elem(src), size...), args[0])
 		e.place(args[0], n)
 	}
-	op := g.AddOp(components.OpBroadcast, n.result, shape, args[0])
-	g.SetInts(op, components.AttrDimensions, kept...)
+	op := g.AddOp(opgraph.OpBroadcast, n.result, shape, args[0])
+	g.SetInts(op, opgraph.AttrDimensions, kept...)
 	e.place(op, n)
 	return e.bind(n, op)
 }
@@ -188,20 +188,20 @@ func (e *emitter) constant(n *node) bool {
 	scalar := g.Shapes.Rank(shape) == 0
 	splat := body != "" && body[0] != '[' && body[0] != '"' && body[0] != '('
 	if scalar || !splat {
-		op := g.AddOp(components.OpConstant, n.result, shape)
+		op := g.AddOp(opgraph.OpConstant, n.result, shape)
 		e.place(op, n)
 		if scalar && body != "" && body[0] != '"' && body[0] != '(' && !scalarValue(g, op, elem, strings.Trim(body, "[]")) {
 			return e.failAt(n.pos, "constant %q is no value of %s", clip(body), g.ShapeText(shape))
 		}
 		return e.bind(n, op)
 	}
-	one := g.AddOp(components.OpConstant, n.result+".value", g.Array(elem))
+	one := g.AddOp(opgraph.OpConstant, n.result+".value", g.Array(elem))
 	e.place(one, n)
 	if !scalarValue(g, one, elem, body) {
 		return e.failAt(n.pos, "constant %q is no value of %s", clip(body), g.ShapeText(shape))
 	}
-	op := g.AddOp(components.OpBroadcast, n.result, shape, one)
-	g.SetInts(op, components.AttrDimensions)
+	op := g.AddOp(opgraph.OpBroadcast, n.result, shape, one)
+	g.SetInts(op, opgraph.AttrDimensions)
 	e.place(op, n)
 	return e.bind(n, op)
 }
@@ -210,7 +210,7 @@ func (e *emitter) constant(n *node) bool {
 // from outside.
 func (e *emitter) while(n *node) bool {
 	g := e.g
-	var args []components.OpID
+	var args []opgraph.OpID
 	for _, u := range append(append([]ref(nil), n.operands...), n.captures[0]...) {
 		v, ok := e.use(u)
 		if !ok {
@@ -223,10 +223,10 @@ func (e *emitter) while(n *node) bool {
 	}
 	state := g.AddTuple("", args...)
 	e.place(state, n)
-	op := g.AddOp(components.OpWhile, n.result, g.Ops.Shape[state], state)
+	op := g.AddOp(opgraph.OpWhile, n.result, g.Ops.Shape[state], state)
 	e.place(op, n)
-	g.AddCall(op, components.RoleCondition, n.comps[0])
-	g.AddCall(op, components.RoleBody, n.comps[1])
+	g.AddCall(op, opgraph.RoleCondition, n.comps[0])
+	g.AddCall(op, opgraph.RoleBody, n.comps[1])
 	if n.results == 0 {
 		return true
 	}
@@ -244,9 +244,9 @@ func (e *emitter) branches(n *node) bool {
 	if !ok {
 		return false
 	}
-	args := []components.OpID{sel}
+	args := []opgraph.OpID{sel}
 	for _, caps := range n.captures {
-		var elems []components.OpID
+		var elems []opgraph.OpID
 		for _, u := range caps {
 			v, ok := e.use(u)
 			if !ok {
@@ -258,22 +258,22 @@ func (e *emitter) branches(n *node) bool {
 		e.place(t, n)
 		args = append(args, t)
 	}
-	var shape components.ShapeID
+	var shape opgraph.ShapeID
 	if len(n.out) == 1 {
 		shape = n.out[0]
 	} else {
 		shape = g.Shapes.AddTuple(n.out)
 	}
-	op := g.AddOp(components.OpConditional, n.result, shape, args...)
+	op := g.AddOp(opgraph.OpConditional, n.result, shape, args...)
 	e.place(op, n)
 	for _, c := range n.comps {
-		g.AddCall(op, components.RoleBranch, c)
+		g.AddCall(op, opgraph.RoleBranch, c)
 	}
 	return e.bind(n, op)
 }
 
 // send adds send and send-done: StableHLO has one operation for both.
-func (e *emitter) send(n *node, args []components.OpID) bool {
+func (e *emitter) send(n *node, args []opgraph.OpID) bool {
 	g := e.g
 	if len(args) == 0 {
 		return e.failAt(n.pos, "send without operands")
@@ -284,20 +284,20 @@ func (e *emitter) send(n *node, args []components.OpID) bool {
 		data = g.AddTuple("", args[:len(args)-1]...)
 		e.place(data, n)
 	}
-	tok := g.Array(components.ElemToken)
-	shape := g.Shapes.AddTuple([]components.ShapeID{g.Ops.Shape[data], g.Array(components.ElemU32), tok})
-	op := g.AddOp(components.OpSend, "", shape, data, token)
+	tok := g.Array(opgraph.ElemToken)
+	shape := g.Shapes.AddTuple([]opgraph.ShapeID{g.Ops.Shape[data], g.Array(opgraph.ElemU32), tok})
+	op := g.AddOp(opgraph.OpSend, "", shape, data, token)
 	e.place(op, n)
 	if !e.attributes(n, op) {
 		return false
 	}
-	done := g.AddOp(components.OpSendDone, n.result, tok, op)
+	done := g.AddOp(opgraph.OpSendDone, n.result, tok, op)
 	e.place(done, n)
 	return e.bind(n, done)
 }
 
 // recv likewise; the results are the data and a token.
-func (e *emitter) recv(n *node, args []components.OpID) bool {
+func (e *emitter) recv(n *node, args []opgraph.OpID) bool {
 	g := e.g
 	if len(args) != 1 || len(n.out) < 1 {
 		return e.failAt(n.pos, "recv with %d operands and %d results", len(args), len(n.out))
@@ -306,18 +306,18 @@ func (e *emitter) recv(n *node, args []components.OpID) bool {
 	if len(n.out) != 2 {
 		data = g.Shapes.AddTuple(n.out[:len(n.out)-1])
 	}
-	tok := g.Array(components.ElemToken)
-	op := g.AddOp(components.OpRecv, "", g.Shapes.AddTuple([]components.ShapeID{data, g.Array(components.ElemU32), tok}), args[0])
+	tok := g.Array(opgraph.ElemToken)
+	op := g.AddOp(opgraph.OpRecv, "", g.Shapes.AddTuple([]opgraph.ShapeID{data, g.Array(opgraph.ElemU32), tok}), args[0])
 	e.place(op, n)
 	if !e.attributes(n, op) {
 		return false
 	}
-	done := g.AddOp(components.OpRecvDone, "", g.Shapes.AddTuple([]components.ShapeID{data, tok}), op)
+	done := g.AddOp(opgraph.OpRecvDone, "", g.Shapes.AddTuple([]opgraph.ShapeID{data, tok}), op)
 	e.place(done, n)
 	if n.results == 0 {
 		return true
 	}
-	v := make([]components.OpID, n.results)
+	v := make([]opgraph.OpID, n.results)
 	for i := range v {
 		switch {
 		case i == n.results-1:

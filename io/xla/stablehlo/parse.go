@@ -3,7 +3,7 @@ package stablehlo
 import (
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // parser makes nodes of the text of one section. Types become shapes of g at
@@ -11,17 +11,17 @@ import (
 // defined after their use.
 type parser struct {
 	scanner
-	g         *components.Graph
-	types     map[string]components.ShapeID
-	leaves    map[components.ShapeID]int // arrays in a tuple of g
-	alias     map[string]string          // "#loc3" to its text
-	typeAlias map[string]string          // "!t" to its text
+	g         *opgraph.Graph
+	types     map[string]opgraph.ShapeID
+	leaves    map[opgraph.ShapeID]int // arrays in a tuple of g
+	alias     map[string]string       // "#loc3" to its text
+	typeAlias map[string]string       // "!t" to its text
 	depth     int
 }
 
 // into makes shapes of types in g from here on.
-func (p *parser) into(g *components.Graph) {
-	p.g, p.types, p.leaves = g, map[string]components.ShapeID{}, map[components.ShapeID]int{}
+func (p *parser) into(g *opgraph.Graph) {
+	p.g, p.types, p.leaves = g, map[string]opgraph.ShapeID{}, map[opgraph.ShapeID]int{}
 }
 
 // topOp reads what is next at the outermost level: an operation, or nil for an
@@ -433,7 +433,7 @@ func (p *parser) function(n *node) bool {
 		if p.peek() == '(' {
 			n.out, ok = p.parenTypes(n.out, &n.outAttrs)
 		} else {
-			var t components.ShapeID
+			var t opgraph.ShapeID
 			t, ok = p.typ()
 			n.out = append(n.out, t)
 		}

@@ -1,6 +1,8 @@
 package stablehlo
 
-import "perfsim/components"
+import (
+	"perfsim/components/opgraph"
+)
 
 // scope says what is visible in a region: the results of its operations and
 // its arguments, then what is visible around it.
@@ -36,7 +38,7 @@ func (s *scope) find(name string) (*node, bool) {
 }
 
 // argShape returns the shape of an argument.
-func (s *scope) argShape(name string) (components.ShapeID, bool) {
+func (s *scope) argShape(name string) (opgraph.ShapeID, bool) {
 	for _, a := range s.args {
 		if a.name == name {
 			return a.shape, true

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // This file reads the parts of Shardy (the sdy dialect) that say where data
@@ -74,7 +74,7 @@ func (e *emitter) manualCall(n *node) bool {
 	g := e.g
 	in, out := e.shardingList(n, "in_shardings"), e.shardingList(n, "out_shardings")
 	params := g.Params(n.comps[0], nil)
-	var args []components.OpID
+	var args []opgraph.OpID
 	for i, u := range append(append([]ref(nil), n.operands...), n.captures[0]...) {
 		v, ok := e.use(u)
 		if !ok {
@@ -92,10 +92,10 @@ func (e *emitter) manualCall(n *node) bool {
 		return e.failAt(n.pos, "%s has %d operands and a region of %d arguments", n.name, len(args), len(params))
 	}
 	root := g.Comps.Root[n.comps[0]]
-	call := g.AddOp(components.OpCall, n.result, g.Ops.Shape[root], args...)
+	call := g.AddOp(opgraph.OpCall, n.result, g.Ops.Shape[root], args...)
 	e.place(call, n)
-	g.AddCall(call, components.RoleToApply, n.comps[0])
-	results := []components.OpID{call}
+	g.AddCall(call, opgraph.RoleToApply, n.comps[0])
+	results := []opgraph.OpID{call}
 	if g.Shapes.IsTuple(g.Ops.Shape[call]) {
 		results = results[:0]
 		for i := range g.Shapes.Tuple(g.Ops.Shape[call]) {
@@ -123,19 +123,19 @@ func (e *emitter) manualCall(n *node) bool {
 }
 
 // sharded marks v with the i-th sharding of a list.
-func (e *emitter) sharded(n *node, v components.OpID, list []string, i int) components.OpID {
+func (e *emitter) sharded(n *node, v opgraph.OpID, list []string, i int) opgraph.OpID {
 	if i >= len(list) {
 		return v
 	}
 	return e.convertShape(n, "Sharding", e.g.Ops.Shape[v], v, "", list[i])
 }
 
-func (e *emitter) convertShape(n *node, target string, shape components.ShapeID, v components.OpID, sharding, sdy string) components.OpID {
-	op := e.g.AddOp(components.OpCustomCall, "", shape, v)
+func (e *emitter) convertShape(n *node, target string, shape opgraph.ShapeID, v opgraph.OpID, sharding, sdy string) opgraph.OpID {
+	op := e.g.AddOp(opgraph.OpCustomCall, "", shape, v)
 	e.place(op, n)
-	e.g.SetAttrStr(op, components.AttrCustomCallTarget, target)
+	e.g.SetAttrStr(op, opgraph.AttrCustomCallTarget, target)
 	if sharding != "" {
-		e.g.SetAttrStr(op, components.AttrSharding, sharding)
+		e.g.SetAttrStr(op, opgraph.AttrSharding, sharding)
 	}
 	if sdy != "" {
 		e.setSdy(op, "#sdy.sharding"+sdy)
@@ -159,13 +159,13 @@ func (e *emitter) shardingList(n *node, key string) []string {
 }
 
 // setSdy keeps a sharding of Shardy as XLA's export of it does.
-func (e *emitter) setSdy(op components.OpID, text string) {
-	e.g.SetAttrStr(op, components.AttrFrontend, "{xla.sdy.sharding="+strconv.Quote(text)+"}")
+func (e *emitter) setSdy(op opgraph.OpID, text string) {
+	e.g.SetAttrStr(op, opgraph.AttrFrontend, "{xla.sdy.sharding="+strconv.Quote(text)+"}")
 }
 
 // setFrontend keeps a sharding of Shardy that was exported as a frontend
 // attribute: {xla.sdy.sharding = "…"}.
-func (e *emitter) setFrontend(op components.OpID, dict string) {
+func (e *emitter) setFrontend(op opgraph.OpID, dict string) {
 	if v, ok := inDict(dict, "xla.sdy.sharding"); ok {
 		e.setSdy(op, unescape(strings.Trim(v, `"`)))
 	}
@@ -179,9 +179,9 @@ func inDict(dict, key string) (string, bool) {
 
 // shardingOf gives op the sharding that the attributes of an argument or a
 // result state.
-func (e *emitter) shardingOf(op components.OpID, dict string) {
+func (e *emitter) shardingOf(op opgraph.OpID, dict string) {
 	if v, ok := inDict(dict, "mhlo.sharding"); ok {
-		e.g.SetAttrStr(op, components.AttrSharding, unescape(strings.Trim(v, `"`)))
+		e.g.SetAttrStr(op, opgraph.AttrSharding, unescape(strings.Trim(v, `"`)))
 	}
 	if v, ok := inDict(dict, "sdy.sharding"); ok {
 		e.setSdy(op, e.resolve(v))
@@ -192,19 +192,19 @@ func (e *emitter) shardingOf(op components.OpID, dict string) {
 
 // results gives the operators that make the entry's results the shardings that
 // its signature states, where they state none of their own.
-func (e *emitter) results(c components.CompID, attrs []string) {
+func (e *emitter) results(c opgraph.CompID, attrs []string) {
 	g := e.g
 	root := g.Comps.Root[c]
-	list := []components.Operand{{Op: root}}
-	if g.Ops.Kind[root] == components.OpTuple {
+	list := []opgraph.Operand{{Op: root}}
+	if g.Ops.Kind[root] == opgraph.OpTuple {
 		list = g.Operands(root)
 	}
 	if len(list) != len(attrs) {
 		return
 	}
 	for i, o := range list {
-		if o.Path != 0 || g.Ops.Kind[o.Op] == components.OpParameter || g.Shapes.IsTuple(g.Ops.Shape[o.Op]) ||
-			g.AttrStr(o.Op, components.AttrSharding) != "" || g.AttrStr(o.Op, components.AttrFrontend) != "" {
+		if o.Path != 0 || g.Ops.Kind[o.Op] == opgraph.OpParameter || g.Shapes.IsTuple(g.Ops.Shape[o.Op]) ||
+			g.AttrStr(o.Op, opgraph.AttrSharding) != "" || g.AttrStr(o.Op, opgraph.AttrFrontend) != "" {
 			continue
 		}
 		e.shardingOf(o.Op, attrs[i])
@@ -233,6 +233,6 @@ func (e *emitter) meshes(ops []*node, stated string) {
 	}
 	if len(list) > 0 {
 		value := "{xla.sdy.meshes=" + strconv.Quote("{"+strings.Join(list, ", ")+"}") + "}"
-		e.g.ModuleAttrs = append(e.g.ModuleAttrs, components.RawAttr{Key: e.g.Str("frontend_attributes"), Value: e.g.Str(value)})
+		e.g.ModuleAttrs = append(e.g.ModuleAttrs, opgraph.RawAttr{Key: e.g.Str("frontend_attributes"), Value: e.g.Str(value)})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"errors"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // bytecodeMagic begins MLIR bytecode.
@@ -45,13 +45,13 @@ func Sniff(head []byte) bool {
 // the sections that lines "// -----" make, or functions without a module
 // around them. name is for messages. Errors are *Error, or wrap ErrBytecode.
 // The graphs satisfy components.Graph.Check.
-func Read(name string, b []byte) ([]*components.Graph, error) {
+func Read(name string, b []byte) ([]*opgraph.Graph, error) {
 	if bytes.HasPrefix(b, []byte(bytecodeMagic)) {
 		return nil, &bytecodeError{name}
 	}
 	text := string(b)
 	lines := lineStarts(text)
-	var graphs []*components.Graph
+	var graphs []*opgraph.Graph
 	for start := 0; start < len(text); {
 		end, next := section(text, start)
 		p := &parser{
@@ -102,19 +102,19 @@ func section(text string, start int) (end, next int) {
 }
 
 // section reads the modules of one section.
-func (p *parser) section() ([]*components.Graph, bool) {
+func (p *parser) section() ([]*opgraph.Graph, bool) {
 	var bare []*node
-	bareGraph := components.NewGraph("module")
+	bareGraph := opgraph.NewGraph("module")
 	type module struct {
 		n *node
-		g *components.Graph
+		g *opgraph.Graph
 	}
 	var modules []module
 	for p.more() {
 		p.into(bareGraph)
 		isModule := p.has("module") || p.has("builtin.module") || p.has(`"builtin.module"`)
 		if isModule {
-			p.into(components.NewGraph("module"))
+			p.into(opgraph.NewGraph("module"))
 		}
 		n, ok := p.topOp()
 		switch {
@@ -130,7 +130,7 @@ func (p *parser) section() ([]*components.Graph, bool) {
 	if p.err != nil {
 		return nil, false
 	}
-	var graphs []*components.Graph
+	var graphs []*opgraph.Graph
 	for _, m := range modules {
 		if len(m.n.regions) != 1 {
 			return nil, p.failAt(m.n.pos, "module with %d regions", len(m.n.regions))
@@ -167,7 +167,7 @@ func (p *parser) section() ([]*components.Graph, bool) {
 
 // graph makes and checks the graph of one module with a dictionary of frontend
 // attributes.
-func (p *parser) graph(g *components.Graph, ops []*node, pos int, frontend string) bool {
+func (p *parser) graph(g *opgraph.Graph, ops []*node, pos int, frontend string) bool {
 	if !p.knownDialects(ops) {
 		return false
 	}
@@ -185,13 +185,13 @@ func (p *parser) graph(g *components.Graph, ops []*node, pos int, frontend strin
 
 // graphErr turns an error of the graph into one with a place.
 func (p *parser) graphErr(err error, pos int) bool {
-	var ge *components.GraphError
+	var ge *opgraph.GraphError
 	if errors.As(err, &ge) {
 		line := 0
 		switch {
-		case ge.Op != components.NoOp:
+		case ge.Op != opgraph.NoOp:
 			line = int(p.g.Ops.TextLine[ge.Op])
-		case ge.Comp != components.NoComp:
+		case ge.Comp != opgraph.NoComp:
 			line = int(p.g.Comps.TextLine[ge.Comp])
 		}
 		if line > 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
 )
 
@@ -30,14 +30,14 @@ func one(t *testing.T, text string) string {
 
 // written writes a graph as HLO text, checks that it reads back equal, and
 // returns it without the header and signatures.
-func written(t testing.TB, g *components.Graph) string {
+func written(t testing.TB, g *opgraph.Graph) string {
 	t.Helper()
 	text := hlo.AppendText(nil, g)
 	back, err := hlo.ReadText("written", text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if d := components.GraphDiff(g, back[0], components.GraphDiffOptions{}); d != "" {
+	if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
 		t.Fatalf("written and read graph differ: %s\n%s", d, text)
 	}
 	_, out, _ := strings.Cut(string(text), "\n\n")
@@ -446,9 +446,9 @@ ENTRY %main {
 		t.Fatal(err)
 	}
 	g := graphs[0]
-	for op := range components.OpID(g.NumOps()) {
-		if g.Ops.Kind[op] == components.OpWhile {
-			if n, from := g.TripCount(op); n != 3 || from != components.TripDerived { // 1 5 9
+	for op := range opgraph.OpID(g.NumOps()) {
+		if g.Ops.Kind[op] == opgraph.OpWhile {
+			if n, from := g.TripCount(op); n != 3 || from != opgraph.TripDerived { // 1 5 9
 				t.Errorf("trip count %d %v, want 3 derived", n, from)
 			}
 		}
@@ -561,7 +561,7 @@ func TestShortHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := graphs[0]
-			op := components.OpID(2) // after the arguments
+			op := opgraph.OpID(2) // after the arguments
 			if got := g.Text(g.Ops.OpName[op]); got != c.op {
 				t.Errorf("name %q, want %q", got, c.op)
 			}
@@ -613,8 +613,8 @@ func TestRealFiles(t *testing.T) {
 				t.Errorf("%s: %d loops of unknown trip count", c.file, len(n))
 			}
 			for op, k := range g.Ops.Kind {
-				if k == components.OpUnknown {
-					t.Errorf("%s: unknown operation %q", c.file, g.AttrStr(components.OpID(op), components.AttrOpcode))
+				if k == opgraph.OpUnknown {
+					t.Errorf("%s: unknown operation %q", c.file, g.AttrStr(opgraph.OpID(op), opgraph.AttrOpcode))
 				}
 				got[k.String()]++
 			}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 // maxDepth bounds the nesting of regions and tuples.
@@ -18,7 +18,7 @@ const maxLeaves = 1 << 14
 const maxRank = 64
 
 // typ takes a type.
-func (p *parser) typ() (components.ShapeID, bool) {
+func (p *parser) typ() (opgraph.ShapeID, bool) {
 	text, at, ok := p.typeText()
 	if !ok {
 		return 0, false
@@ -54,7 +54,7 @@ func (p *parser) typeText() (text string, at int, ok bool) {
 }
 
 // typeList takes types with commas between them.
-func (p *parser) typeList(dst []components.ShapeID) ([]components.ShapeID, bool) {
+func (p *parser) typeList(dst []opgraph.ShapeID) ([]opgraph.ShapeID, bool) {
 	for {
 		t, ok := p.typ()
 		if !ok {
@@ -68,7 +68,7 @@ func (p *parser) typeList(dst []components.ShapeID) ([]components.ShapeID, bool)
 }
 
 // parenTypes takes "(T, U)" or "()".
-func (p *parser) parenTypes(dst []components.ShapeID, attrs *[]string) ([]components.ShapeID, bool) {
+func (p *parser) parenTypes(dst []opgraph.ShapeID, attrs *[]string) ([]opgraph.ShapeID, bool) {
 	if !p.expect("(", "before the types") {
 		return dst, false
 	}
@@ -123,7 +123,7 @@ func (p *parser) signature(n *node) bool {
 
 // parseType makes a shape of the text of a type, an alias once however often
 // it is named; msg says what is wrong.
-func (p *parser) parseType(text string, depth int) (id components.ShapeID, msg string) {
+func (p *parser) parseType(text string, depth int) (id opgraph.ShapeID, msg string) {
 	if depth > maxDepth {
 		return 0, "type is nested more than " + strconv.Itoa(maxDepth) + " levels"
 	}
@@ -141,7 +141,7 @@ func (p *parser) parseType(text string, depth int) (id components.ShapeID, msg s
 	case name == "tensor" || name == "vector" || name == "memref":
 		return p.tensor(inner)
 	case name == "tuple":
-		var members []components.ShapeID
+		var members []opgraph.ShapeID
 		leaves := 0
 		for _, m := range splitTop(inner) {
 			id, msg := p.parseType(m, depth+1)
@@ -157,7 +157,7 @@ func (p *parser) parseType(text string, depth int) (id components.ShapeID, msg s
 		p.leaves[id] = leaves
 		return id, ""
 	case strings.HasSuffix(name, ".token") || name == "!mhlo.token":
-		return p.g.Array(components.ElemToken), ""
+		return p.g.Array(opgraph.ElemToken), ""
 	case name == "!mhlo.async_bundle" || strings.HasSuffix(name, ".future"):
 		return 0, "type " + text + " is not supported"
 	}
@@ -168,7 +168,7 @@ func (p *parser) parseType(text string, depth int) (id components.ShapeID, msg s
 }
 
 // tensor makes the shape of "2x?xf32" or "?xf32, #stablehlo.bounds<4>".
-func (p *parser) tensor(inner string) (components.ShapeID, string) {
+func (p *parser) tensor(inner string) (opgraph.ShapeID, string) {
 	parts := splitTop(inner)
 	if len(parts) == 0 {
 		return 0, "tensor without an element type"
@@ -182,7 +182,7 @@ func (p *parser) tensor(inner string) (components.ShapeID, string) {
 		if !ok || n == "" || !isDigit(n[0]) && n != "?" && n != "*" {
 			break
 		}
-		d := components.DimUnknown
+		d := opgraph.DimUnknown
 		switch {
 		case n == "*":
 			return 0, "tensor without a rank is not supported"
@@ -212,29 +212,29 @@ func (p *parser) tensor(inner string) (components.ShapeID, string) {
 			}
 		}
 		for i, b := range strings.Split(strings.TrimRight(bounds, ">]"), ",") {
-			if v, err := strconv.ParseInt(strings.TrimSpace(b), 10, 64); err == nil && i < len(dims) && dims[i] == components.DimUnknown && v >= 0 {
+			if v, err := strconv.ParseInt(strings.TrimSpace(b), 10, 64); err == nil && i < len(dims) && dims[i] == opgraph.DimUnknown && v >= 0 {
 				dims[i] = v
 			}
 		}
 	}
-	return p.g.Shapes.AddArrayLayout(elem, dims, components.ShapeLayout{Dynamic: dynamic}), ""
+	return p.g.Shapes.AddArrayLayout(elem, dims, opgraph.ShapeLayout{Dynamic: dynamic}), ""
 }
 
 // element maps an MLIR element type. Integers without sign are signed, as
 // StableHLO has them; a quantized type counts as its storage type; an index
 // as 64 bits.
-func element(text string) (components.ElemType, bool) {
+func element(text string) (opgraph.ElemType, bool) {
 	switch text {
 	case "i1":
-		return components.ElemPred, true
+		return opgraph.ElemPred, true
 	case "index":
-		return components.ElemS64, true
+		return opgraph.ElemS64, true
 	case "complex<f32>":
-		return components.ElemC64, true
+		return opgraph.ElemC64, true
 	case "complex<f64>":
-		return components.ElemC128, true
+		return opgraph.ElemC128, true
 	case "tf32":
-		return components.ElemF32, true
+		return opgraph.ElemF32, true
 	}
 	if q, ok := strings.CutPrefix(text, "!quant.uniform<"); ok {
 		storage, _, _ := strings.Cut(q, ":")
@@ -250,7 +250,7 @@ func element(text string) (components.ElemType, bool) {
 	case strings.HasPrefix(name, "i"):
 		name = "s" + name[1:]
 	}
-	e, ok := components.ParseElemType(name)
+	e, ok := opgraph.ParseElemType(name)
 	return e, ok && e.IsArray()
 }
 

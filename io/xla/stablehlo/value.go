@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/opgraph"
 )
 
 func parseInt(s string) (int64, bool) {
@@ -101,7 +101,7 @@ func (p *parser) denseInts(text string) (v, dims []int64, ok bool) {
 	if hexText, is := strings.CutPrefix(body, `"0x`); is {
 		raw, err := hex.DecodeString(strings.TrimSuffix(hexText, `"`))
 		size := t.Elem(shape).Bits() / 8
-		if err != nil || size == 0 || !(t.Elem(shape).IsInteger() || t.Elem(shape) == components.ElemPred) {
+		if err != nil || size == 0 || !(t.Elem(shape).IsInteger() || t.Elem(shape) == opgraph.ElemPred) {
 			return nil, nil, false
 		}
 		for ; int64(len(raw)) >= size; raw = raw[size:] {
@@ -127,7 +127,7 @@ func (p *parser) denseInts(text string) (v, dims []int64, ok bool) {
 
 // splitDense returns what is between the angle brackets and the shape of the
 // type after the colon.
-func (p *parser) splitDense(text string) (body string, shape components.ShapeID, ok bool) {
+func (p *parser) splitDense(text string) (body string, shape opgraph.ShapeID, ok bool) {
 	c := scanner{s: text, pos: len("dense")}
 	in, ok := c.balanced()
 	if !ok || !c.accept(":") {
@@ -171,15 +171,15 @@ func field(text, key string) (string, bool) {
 // scalarValue sets the value of a scalar constant from the text of a dense
 // value: a number, true, false, or the bits of a float in hexadecimal. It
 // reports whether the text has that form.
-func scalarValue(g *components.Graph, op components.OpID, elem components.ElemType, text string) bool {
+func scalarValue(g *opgraph.Graph, op opgraph.OpID, elem opgraph.ElemType, text string) bool {
 	switch {
-	case elem == components.ElemPred || elem.IsInteger():
+	case elem == opgraph.ElemPred || elem.IsInteger():
 		switch text {
 		case "true":
-			g.SetInt(op, components.AttrConstInt, 1)
+			g.SetInt(op, opgraph.AttrConstInt, 1)
 			return true
 		case "false":
-			g.SetInt(op, components.AttrConstInt, 0)
+			g.SetInt(op, opgraph.AttrConstInt, 0)
 			return true
 		}
 		v, err := strconv.ParseInt(text, 0, 64)
@@ -190,7 +190,7 @@ func scalarValue(g *components.Graph, op components.OpID, elem components.ElemTy
 			}
 			v = int64(u)
 		}
-		g.SetInt(op, components.AttrConstInt, v)
+		g.SetInt(op, opgraph.AttrConstInt, v)
 		return true
 	case elem.IsFloat():
 		if hexText, ok := strings.CutPrefix(text, "0x"); ok {
@@ -199,11 +199,11 @@ func scalarValue(g *components.Graph, op components.OpID, elem components.ElemTy
 				return false
 			}
 			switch elem {
-			case components.ElemF64:
+			case opgraph.ElemF64:
 				g.SetFloat(op, math.Float64frombits(u))
-			case components.ElemF32:
+			case opgraph.ElemF32:
 				g.SetFloat(op, float64(math.Float32frombits(uint32(u))))
-			case components.ElemBF16:
+			case opgraph.ElemBF16:
 				g.SetFloat(op, float64(math.Float32frombits(uint32(u)<<16)))
 			}
 			return true // the bits of other types are left out
@@ -212,7 +212,7 @@ func scalarValue(g *components.Graph, op components.OpID, elem components.ElemTy
 		if err != nil {
 			return false
 		}
-		if elem == components.ElemF32 {
+		if elem == opgraph.ElemF32 {
 			f = float64(float32(f))
 		}
 		g.SetFloat(op, f)

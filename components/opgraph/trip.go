@@ -1,4 +1,4 @@
-package components
+package opgraph
 
 // DeriveTripCounts computes the trip count of each while that does not state
 // one and sets AttrTripDerived. It succeeds when the condition compares one

@@ -1,4 +1,4 @@
-package components
+package opgraph
 
 // This file computes what a graph asks for, from shapes alone. Lowering is
 // checked against these numbers: every FLOP and byte must arrive.

@@ -1,4 +1,4 @@
-package components
+package opgraph
 
 // callWalk visits computations depth first along their calls. It keeps its own
 // stack, so that deep graphs do not take the program's.

@@ -1,4 +1,4 @@
-package components
+package opgraph
 
 // Infer tells the shape of an operator whose shape is 0 from its operands
 // and attributes and sets it. It is what makes the result shape optional in
