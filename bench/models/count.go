@@ -35,7 +35,7 @@ func (m *Model) MACs() int64 {
 
 // MACs returns the multiply-accumulates of the dots and convolutions of a
 // graph, counted as published tables do: a tap on the padding counts, the
-// holes of a transposed convolution do not. (components.Graph.FLOPs counts no
+// holes of a transposed convolution do not. (opgraph.Graph.FLOPs counts no
 // tap on padding.)
 func MACs(g *opgraph.Graph) int64 {
 	var total int64

@@ -1,3 +1,6 @@
+// Package opgraph holds operator graphs: operators, computations, shapes and
+// attributes as tables, with the checks and the inference of shapes. Readers of
+// HLO and StableHLO and the benchmark's models make them, lowering reads them.
 package opgraph
 
 import (
@@ -13,15 +16,15 @@ import (
 //
 // A graph is filled front to back:
 //
-//	g := components.NewGraph("mlp")
-//	x := g.Array(components.ElemBF16, 128, 4096)
-//	w := g.Array(components.ElemBF16, 4096, 512)
-//	y := g.Array(components.ElemBF16, 128, 512)
+//	g := opgraph.NewGraph("mlp")
+//	x := g.Array(opgraph.ElemBF16, 128, 4096)
+//	w := g.Array(opgraph.ElemBF16, 4096, 512)
+//	y := g.Array(opgraph.ElemBF16, 128, 512)
 //	main := g.BeginComputation("main")
 //	p0 := g.AddParameter("x", x, 0)
 //	p1 := g.AddParameter("w", w, 1)
-//	d := g.AddOp(components.OpDot, "y", y, p0, p1)
-//	g.SetDot(d, components.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
+//	d := g.AddOp(opgraph.OpDot, "y", y, p0, p1)
+//	g.SetDot(d, opgraph.DotDims{LHSContract: []int64{1}, RHSContract: []int64{0}})
 //	g.EndComputation(d)
 //	g.Entry = main
 //	err := g.Check()

@@ -9,8 +9,8 @@ import (
 // in the place of some. Computations keep their ids; strings, shapes and
 // paths of From are valid in To.
 //
-//	r := components.NewRewriter(g)
-//	for c := range components.CompID(g.NumComps()) {
+//	r := opgraph.NewRewriter(g)
+//	for c := range opgraph.CompID(g.NumComps()) {
 //		r.Begin(c)
 //		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 //			r.Copy(op) // or operators of To, and r.Put(op, last)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Kind is how an analysis measures.
@@ -39,7 +39,7 @@ type Match struct {
 	T0    bool     // the first time of the device, which the vendor's script inserts
 	// WantStart and WantEnd are the phase that the definition means. Our
 	// results keep to it; the vendor's Python results only where Phase is set.
-	Want components.MarkerType
+	Want zonelog.MarkerType
 }
 
 // Analysis is one definition.
@@ -83,8 +83,8 @@ func zonesOf(suffix string, riscs ...string) []string {
 
 func spanOf(name, across string, kind Kind, risc string, list bool, zones ...string) Analysis {
 	return Analysis{Name: name, Across: across, Kind: kind,
-		Start: Match{Core: "ANY", Risc: risc, Zones: zones, List: list, Want: components.MarkerStart},
-		End:   Match{Core: "ANY", Risc: risc, Zones: zones, List: list, Want: components.MarkerEnd}}
+		Start: Match{Core: "ANY", Risc: risc, Zones: zones, List: list, Want: zonelog.MarkerStart},
+		End:   Match{Core: "ANY", Risc: risc, Zones: zones, List: list, Want: zonelog.MarkerEnd}}
 }
 
 // SetupFor returns the definitions that the vendor's script of a log
@@ -118,14 +118,14 @@ func setups() []Setup {
 
 // setup2023 is the set of the first scripts, by timer id.
 func setup2023() Setup {
-	fwS := Match{Core: "", Risc: "BRISC", Zones: []string{"BRISC-FW"}, Phase: "begin", Want: components.MarkerStart}
-	fwE := Match{Core: "", Risc: "ANY", Zones: zonesOf("-FW", "BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2", "ERISC"), Phase: "end", Want: components.MarkerEnd}
+	fwS := Match{Core: "", Risc: "BRISC", Zones: []string{"BRISC-FW"}, Phase: "begin", Want: zonelog.MarkerStart}
+	fwE := Match{Core: "", Risc: "ANY", Zones: zonesOf("-FW", "BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2", "ERISC"), Phase: "end", Want: zonelog.MarkerEnd}
 	any := func(m Match) Match { m.Core = "ANY"; return m }
 	kernel := func(risc string) Analysis {
 		z := []string{risc + "-KERNEL"}
 		return Analysis{Name: risc + " kernel start -> " + risc + " kernel end", Across: "core", Kind: Adjacent,
-			Start: Match{Risc: risc, Zones: z, Phase: "begin", Want: components.MarkerStart},
-			End:   Match{Risc: risc, Zones: z, Phase: "end", Want: components.MarkerEnd}}
+			Start: Match{Risc: risc, Zones: z, Phase: "begin", Want: zonelog.MarkerStart},
+			End:   Match{Risc: risc, Zones: z, Phase: "end", Want: zonelog.MarkerEnd}}
 	}
 	return Setup{Name: "2023", Rule: Merged, Style: Style2023, Analyses: []Analysis{
 		{Name: "FW start", Across: "core", Kind: Adjacent, Start: Match{Risc: "BRISC", T0: true}, End: fwS},
@@ -155,7 +155,7 @@ func setup202402() Setup {
 
 func sumOf(name, risc, zone string) Analysis {
 	return Analysis{Name: name, Across: "ops", Kind: DataSum,
-		Start: Match{Risc: risc, Zones: []string{zone}, Want: components.MarkerTotal}}
+		Start: Match{Risc: risc, Zones: []string{zone}, Want: zonelog.MarkerTotal}}
 }
 
 func perRisc() []Analysis {
@@ -190,10 +190,10 @@ func setupCurrent() Setup {
 	phased := func(a Analysis, start, end string) Analysis {
 		a.Start.Phase, a.End.Phase = start, end
 		if end == "ZONE_START" {
-			a.End.Want = components.MarkerStart
+			a.End.Want = zonelog.MarkerStart
 		}
 		if start == "ZONE_END" {
-			a.Start.Want = components.MarkerEnd
+			a.Start.Want = zonelog.MarkerEnd
 		}
 		return a
 	}
@@ -284,7 +284,7 @@ type Result struct {
 // core and processor, and by phase only where the definition names one, so a
 // launch without ends can get a duration from two starts. Without it, a
 // start is a start and an end is an end.
-func analyze(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, vendor bool) []Result {
+func analyze(l *zonelog.DeviceLog, t *Topology, ls *Launches, s *Setup, vendor bool) []Result {
 	out := make([]Result, len(s.Analyses))
 	masks := newMasks(l, t, s, vendor)
 	dispatched := masks
@@ -344,11 +344,11 @@ func deviceStats(series []Series) Stats {
 type masks struct {
 	startKey, endKey   []uint32 // by key
 	startLane, endLane []uint32 // by lane
-	startType, endType [components.NumMarkers]uint32
+	startType, endType [zonelog.NumMarkers]uint32
 	t0                 uint32
 }
 
-func newMasks(l *components.DeviceLog, t *Topology, s *Setup, vendor bool) *masks {
+func newMasks(l *zonelog.DeviceLog, t *Topology, s *Setup, vendor bool) *masks {
 	m := &masks{startKey: make([]uint32, len(l.Keys)), endKey: make([]uint32, len(l.Keys)),
 		startLane: make([]uint32, len(l.Lanes)), endLane: make([]uint32, len(l.Lanes))}
 	for i := range s.Analyses {
@@ -370,7 +370,7 @@ func newMasks(l *components.DeviceLog, t *Topology, s *Setup, vendor bool) *mask
 				m.endLane[ln] |= bit
 			}
 		}
-		for ty := range components.MarkerType(components.NumMarkers) {
+		for ty := range zonelog.MarkerType(zonelog.NumMarkers) {
 			if vendor && a.Start.Phase == "" || ty == a.Start.Want {
 				m.startType[ty] |= bit
 			}
@@ -425,7 +425,7 @@ func (m *masks) possible(i int) bool {
 }
 
 // at gives the analyses whose start and end conditions marker row r meets.
-func (m *masks) at(l *components.DeviceLog, lane int, row int) (start, end uint32) {
+func (m *masks) at(l *zonelog.DeviceLog, lane int, row int) (start, end uint32) {
 	d := &l.Defs[l.Def[row]]
 	return m.startKey[d.Key] & m.startLane[lane] & m.startType[d.Type], m.endKey[d.Key] & m.endLane[lane] & m.endType[d.Type]
 }
@@ -458,7 +458,7 @@ func (f *firstLast) duration() (Duration, bool) {
 }
 
 // spans does the analyses of launches in one pass over the markers.
-func spans(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks, out []Result) {
+func spans(l *zonelog.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks, out []Result) {
 	w := newSpanWalk(l, t, ls, s, m)
 	for _, lane := range t.ByDevice[ls.Device] {
 		w.lane(lane)
@@ -485,7 +485,7 @@ type rowSpan struct{ first, last uint32 }
 // spanWalk gathers first starts and last ends by launch, and by launch and
 // core.
 type spanWalk struct {
-	l  *components.DeviceLog
+	l  *zonelog.DeviceLog
 	t  *Topology
 	ls *Launches
 	m  *masks
@@ -511,7 +511,7 @@ type coreInLaunch struct {
 	first uint32
 }
 
-func newSpanWalk(l *components.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks) *spanWalk {
+func newSpanWalk(l *zonelog.DeviceLog, t *Topology, ls *Launches, s *Setup, m *masks) *spanWalk {
 	w := &spanWalk{l: l, t: t, ls: ls, m: m, slot: make([]int, len(s.Analyses)), index: map[launchCore]int32{}}
 	take := func(i int, bits *uint32, slots *int) {
 		*bits |= uint32(1) << i
@@ -681,7 +681,7 @@ func (w *spanWalk) coreSpansOf(i int) (out []Series) {
 // adjacent measures on each core, its processors merged in time order, or on
 // the whole device, from a start to the next end; a further start replaces
 // the one before.
-func adjacent(l *components.DeviceLog, t *Topology, dev, i int, a *Analysis, m *masks, r *Result) {
+func adjacent(l *zonelog.DeviceLog, t *Topology, dev, i int, a *Analysis, m *masks, r *Result) {
 	if a.Across == "device" {
 		adjacentIn(l, t, dev, -1, t.ByDevice[dev], i, m, r)
 		return
@@ -693,7 +693,7 @@ func adjacent(l *components.DeviceLog, t *Topology, dev, i int, a *Analysis, m *
 	}
 }
 
-func adjacentIn(l *components.DeviceLog, t *Topology, dev, core int, lanes []int, i int, m *masks, r *Result) {
+func adjacentIn(l *zonelog.DeviceLog, t *Topology, dev, core int, lanes []int, i int, m *masks, r *Result) {
 	bit := uint32(1) << i
 	var values []Duration
 	var open place
@@ -724,7 +724,7 @@ func adjacentIn(l *components.DeviceLog, t *Topology, dev, core int, lanes []int
 
 // session measures from the first start to the last end of a core or of the
 // device.
-func session(l *components.DeviceLog, t *Topology, dev, i int, a *Analysis, m *masks, r *Result) {
+func session(l *zonelog.DeviceLog, t *Topology, dev, i int, a *Analysis, m *masks, r *Result) {
 	bit := uint32(1) << i
 	t0 := deviceStart(l, t, dev)
 	var all firstLast
@@ -771,7 +771,7 @@ func session(l *components.DeviceLog, t *Topology, dev, i int, a *Analysis, m *m
 }
 
 // deviceStart is the earliest time of a device.
-func deviceStart(l *components.DeviceLog, t *Topology, dev int) uint64 {
+func deviceStart(l *zonelog.DeviceLog, t *Topology, dev int) uint64 {
 	lo := uint64(math.MaxUint64)
 	for _, lane := range t.ByDevice[dev] {
 		if l.LaneOff[lane] < l.LaneOff[lane+1] {
@@ -783,7 +783,7 @@ func deviceStart(l *components.DeviceLog, t *Topology, dev int) uint64 {
 
 // mergeCore visits the markers of a core in time order, ties in the order of
 // its processors.
-func mergeCore(l *components.DeviceLog, lanes []int, visit func(lane int, row uint32)) {
+func mergeCore(l *zonelog.DeviceLog, lanes []int, visit func(lane int, row uint32)) {
 	pos := make([]uint32, len(lanes))
 	for i, lane := range lanes {
 		pos[i] = l.LaneOff[lane]

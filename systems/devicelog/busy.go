@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // DeviceBusy is how long a device had a launch running.
@@ -34,7 +34,7 @@ type Gap struct {
 
 // Busy measures every device and session. Lengths are from the first
 // firmware start to the last firmware end of any processor.
-func Busy(l *components.DeviceLog, t *Topology, launches []*Launches) []DeviceBusy {
+func Busy(l *zonelog.DeviceLog, t *Topology, launches []*Launches) []DeviceBusy {
 	var out []DeviceBusy
 	for d := range t.Devices {
 		ls := launches[d]
@@ -94,7 +94,7 @@ type interval struct {
 }
 
 // intervals gives the extent of each launch.
-func intervals(l *components.DeviceLog, t *Topology, ls *Launches) []interval {
+func intervals(l *zonelog.DeviceLog, t *Topology, ls *Launches) []interval {
 	iv := make([]interval, len(ls.List))
 	for i := range iv {
 		iv[i].Start, iv[i].FirstCore, iv[i].LastStart = ls.List[i].Start, ls.List[i].Start, ls.List[i].Start
@@ -110,7 +110,7 @@ func intervals(l *components.DeviceLog, t *Topology, ls *Launches) []interval {
 		controller := risc == "BRISC" || risc == "ERISC" || core.Fallback && core.Controller == lane
 		for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
 			def := &l.Defs[l.Def[row]]
-			if def.Type > components.MarkerEnd || !fw[def.Key] {
+			if def.Type > zonelog.MarkerEnd || !fw[def.Key] {
 				continue
 			}
 			la := cur.launch(l.Run[row], place{l.Time[row], t.Rank[lane], uint32(row)})
@@ -118,7 +118,7 @@ func intervals(l *components.DeviceLog, t *Topology, ls *Launches) []interval {
 				continue
 			}
 			x := &iv[la]
-			if def.Type == components.MarkerStart {
+			if def.Type == zonelog.MarkerStart {
 				x.Start = min(x.Start, l.Time[row])
 				if controller {
 					x.LastStart = max(x.LastStart, l.Time[row])

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 )
 
@@ -43,14 +43,14 @@ func (d *Delta) Significant(alpha float64) bool { return d.Holm <= alpha }
 // are compared in cycles where both clocks are the same or unknown, else in
 // nanoseconds (summaries stay in cycles). The list is ordered by the total
 // change of time, largest first.
-func Compare(ctx context.Context, a, b *components.DeviceLog, byRisc bool) ([]Delta, error) {
+func Compare(ctx context.Context, a, b *zonelog.DeviceLog, byRisc bool) ([]Delta, error) {
 	type key struct{ name, risc string }
 	type side struct {
 		v     []uint64
 		freq  float64
 		mixed bool
 	}
-	collect := func(l *components.DeviceLog) (map[key]*side, error) {
+	collect := func(l *zonelog.DeviceLog) (map[key]*side, error) {
 		out := map[key]*side{}
 		// Zones of one name share a row whatever their file, so that a
 		// moved source still compares.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -29,7 +29,7 @@ type CounterInfo struct {
 // Counters sums up the performance counters of a log. Where the log does not
 // name a counter it is called by its number. Samples without a reference are
 // left out.
-func Counters(l *components.DeviceLog, t *Topology) []CounterInfo {
+func Counters(l *zonelog.DeviceLog, t *Topology) []CounterInfo {
 	type key struct {
 		device int32
 		name   string
@@ -43,7 +43,7 @@ func Counters(l *components.DeviceLog, t *Topology) []CounterInfo {
 	some := false
 	for i := range l.Defs {
 		d := &l.Defs[i]
-		defs[i] = d.Timer == profilelog.IDPerfCounter && d.Type != components.MarkerStart && d.Type != components.MarkerEnd
+		defs[i] = d.Timer == profilelog.IDPerfCounter && d.Type != zonelog.MarkerStart && d.Type != zonelog.MarkerEnd
 		some = some || defs[i]
 	}
 	named := map[uint32]bool{} // meta data texts that are of counters

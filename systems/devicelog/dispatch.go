@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Dispatch cores send programs to the workers. Their kernels record a zone
@@ -23,13 +23,13 @@ type dispatchOp struct {
 
 // setDispatch finds the dispatched programs of the device and returns the log
 // with the names of their commands.
-func (ls *Launches) setDispatch(l *components.DeviceLog, t *Topology, vendor bool, diags *components.Diagnostics) {
+func (ls *Launches) setDispatch(l *zonelog.DeviceLog, t *Topology, vendor bool, diags *zonelog.Diagnostics) {
 	ops, names := findDispatch(l, t, ls.Device, vendor, diags)
 	ls.dispatch, ls.dispatchLog = ops, withNames(l, names)
 }
 
 // dispatchCores lists the dispatch cores of a device by place.
-func dispatchCores(l *components.DeviceLog, t *Topology, dev int) []int {
+func dispatchCores(l *zonelog.DeviceLog, t *Topology, dev int) []int {
 	keys := make([]bool, len(l.Keys))
 	some := false
 	for k := range l.Keys {
@@ -76,7 +76,7 @@ func dispatchCores(l *components.DeviceLog, t *Topology, dev int) []int {
 //
 // Otherwise a command is the zone that ends first behind its type, and the
 // k-th go signal of NCRISC belongs to the k-th program of BRISC.
-func findDispatch(l *components.DeviceLog, t *Topology, dev int, vendor bool, diags *components.Diagnostics) (ops []dispatchOp, names map[uint32]string) {
+func findDispatch(l *zonelog.DeviceLog, t *Topology, dev int, vendor bool, diags *zonelog.Diagnostics) (ops []dispatchOp, names map[uint32]string) {
 	cores := dispatchCores(l, t, dev)
 	if len(cores) == 0 {
 		return nil, nil
@@ -124,7 +124,7 @@ func programs(ops []dispatchOp) []dispatchOp {
 
 // dispatchLane groups the markers of one processor by program, in order of
 // time.
-func dispatchLane(l *components.DeviceLog, lane, core int, vendor bool, names map[uint32]string) []dispatchOp {
+func dispatchLane(l *zonelog.DeviceLog, lane, core int, vendor bool, names map[uint32]string) []dispatchOp {
 	var ops []dispatchOp
 	at := map[int64]int{}
 	var id int64
@@ -156,7 +156,7 @@ func dispatchLane(l *components.DeviceLog, lane, core int, vendor bool, names ma
 				id++
 			}
 		}
-		if l.Type(int(row)) != components.MarkerEnd {
+		if l.Type(int(row)) != zonelog.MarkerEnd {
 			continue
 		}
 		first := group[0]
@@ -215,13 +215,13 @@ func metaField(meta, key string) (string, bool) {
 
 // withNames returns a log in which some markers have other names. All other
 // columns are shared.
-func withNames(l *components.DeviceLog, names map[uint32]string) *components.DeviceLog {
+func withNames(l *zonelog.DeviceLog, names map[uint32]string) *zonelog.DeviceLog {
 	if len(names) == 0 {
 		return l
 	}
 	out := *l
 	out.Keys, out.Defs, out.Def = slices.Clone(l.Keys), slices.Clone(l.Defs), slices.Clone(l.Def)
-	keys, defs := map[components.ZoneKey]uint32{}, map[components.ZoneDef]uint32{}
+	keys, defs := map[zonelog.ZoneKey]uint32{}, map[zonelog.ZoneDef]uint32{}
 	rows := make([]uint32, 0, len(names))
 	for row := range names {
 		rows = append(rows, row)

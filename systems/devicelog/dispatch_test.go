@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -40,7 +40,7 @@ PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since rese
 0,1,1,BRISC,1,1095,0,1024,BRISC-FW,ZONE_END,10,k.cc,
 `
 
-func readLog(t testing.TB, text string) *components.DeviceLog {
+func readLog(t testing.TB, text string) *zonelog.DeviceLog {
 	t.Helper()
 	l, err := profilelog.Read(context.Background(), strings.NewReader(text), profilelog.Options{})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestDispatch(t *testing.T) {
 	l := readLog(t, dispatchLog)
 	s := setupCurrent()
 	topo := newTopology(l)
-	var diags components.Diagnostics
+	var diags zonelog.Diagnostics
 	ls := findLaunches(l, topo, 0, ByRun, &diags)
 	ls.setDispatch(l, topo, false, &diags)
 	ours := analyze(l, topo, ls, &s, false)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/format"
 )
 
@@ -68,7 +68,7 @@ func csvText(b []byte, s string) []byte {
 
 // WriteZones writes every zone as CSV, by processor and start: one row a
 // zone, for a spreadsheet or a data frame.
-func WriteZones(ctx context.Context, w io.Writer, l *components.DeviceLog) error {
+func WriteZones(ctx context.Context, w io.Writer, l *zonelog.DeviceLog) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	out.WriteString("device,core_x,core_y,processor,zone,file,line,depth,run_id,run_host_id,trace_id,trace_id_counter,session,start_cycle,duration_cycles,duration_ns,log_line\n")
 	var b []byte
@@ -119,7 +119,7 @@ func WriteZones(ctx context.Context, w io.Writer, l *components.DeviceLog) error
 // microseconds since the first marker of the device (and session), with
 // three decimals; a log without a clock shows one cycle as a nanosecond.
 // Devices do not share a clock, so each starts at 0.
-func WriteTrace(ctx context.Context, w io.Writer, l *components.DeviceLog, t *Topology) error {
+func WriteTrace(ctx context.Context, w io.Writer, l *zonelog.DeviceLog, t *Topology) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	out.WriteString("[")
 	first := true
@@ -199,7 +199,7 @@ func WriteTrace(ctx context.Context, w io.Writer, l *components.DeviceLog, t *To
 			for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
 				isZone := z < zEnd && int(l.Zones.Begin[z]) == row
 				typ := l.Type(row)
-				if !isZone && (typ == components.MarkerStart || typ == components.MarkerEnd) {
+				if !isZone && (typ == zonelog.MarkerStart || typ == zonelog.MarkerEnd) {
 					continue
 				}
 				s := int(l.Runs[l.Run[row]].Session)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -57,7 +57,7 @@ func TestGoldenDurations(t *testing.T) {
 			l := load(t, profilelog.Options{}, lfs, tc.set, "logs", "profile_log_device_"+name)
 			s := setup202402()
 			topo := newTopology(l)
-			var diags components.Diagnostics
+			var diags zonelog.Diagnostics
 			for _, x := range []struct {
 				rule   Rule
 				vendor bool
@@ -85,7 +85,7 @@ func TestNoEndsNoDuration(t *testing.T) {
 	l := load(t, profilelog.Options{}, lfs, "9041d4d7", "logs", "profile_log_device_wormhole_multi_core.csv")
 	s := setup202402()
 	topo := newTopology(l)
-	var diags components.Diagnostics
+	var diags zonelog.Diagnostics
 	ls := findLaunches(l, topo, 0, ByRun, &diags)
 	if got := values(analyze(l, topo, ls, &s, false), "KERNEL_START->KERNEL_END"); got != "" {
 		t.Errorf("kernel duration %s from a log without a kernel end", got)
@@ -119,7 +119,7 @@ func TestLaunchesByRunNotOrdinal(t *testing.T) {
 			"0/BRISC/1/BRISC-FW/s/900000/"+host2, "0/BRISC/1/BRISC-FW/e/901000/"+host2,
 			"0/BRISC/2/BRISC-FW/s/900010/"+host2, "0/BRISC/2/BRISC-FW/e/901500/"+host2)
 		topo := newTopology(l)
-		var diags components.Diagnostics
+		var diags zonelog.Diagnostics
 		s := setup202402()
 		ls := findLaunches(l, topo, 0, ByRun, &diags)
 		if got := values(analyze(l, topo, ls, &s, false), "FW_START->FW_END"); got != "1000 1500" {
@@ -138,7 +138,7 @@ func TestOverlappingLaunches(t *testing.T) {
 		"0/BRISC/1/BRISC-FW/s/100/1", "0/BRISC/1/BRISC-FW/e/300/1",
 		"0/BRISC/2/BRISC-FW/s/200/2", "0/BRISC/2/BRISC-FW/e/400/2")
 	topo := newTopology(l)
-	var diags components.Diagnostics
+	var diags zonelog.Diagnostics
 	if n := len(findLaunches(l, topo, 0, Merged, &diags).List); n != 1 {
 		t.Errorf("merged rule: %d launches", n)
 	}
@@ -164,7 +164,7 @@ func TestDamagedLaunches(t *testing.T) {
 	topo := newTopology(l)
 	s := setupCurrent()
 	for _, rule := range []Rule{ByRun, Merged, HostID} {
-		var diags components.Diagnostics
+		var diags zonelog.Diagnostics
 		ls := findLaunches(l, topo, 0, rule, &diags)
 		got := values(analyze(l, topo, ls, &s, false), "device_kernel_duration")
 		if !strings.HasSuffix(got, "70") {
@@ -187,7 +187,7 @@ func TestCurrentSetup(t *testing.T) {
 		"3/BRISC/2/BRISC-FW/s/102/1027", "3/BRISC/2/BRISC-KERNEL/s/130/1027", "3/BRISC/2/BRISC-KERNEL/e/180/1027", "3/BRISC/2/BRISC-FW/e/190/1027",
 		"3/BRISC/1/BRISC-FW/s/400/2051", "3/BRISC/1/BRISC-KERNEL/s/420/2051", "3/BRISC/1/BRISC-KERNEL/e/450/2051", "3/BRISC/1/BRISC-FW/e/460/2051")
 	topo := newTopology(l)
-	var diags components.Diagnostics
+	var diags zonelog.Diagnostics
 	s := setupCurrent()
 	ls := findLaunches(l, topo, 0, HostID, &diags)
 	res := analyze(l, topo, ls, &s, true)

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Rule says how markers are grouped into launches.
@@ -102,7 +102,7 @@ type Core struct {
 func (c *Core) Name() string { return fmt.Sprintf("%d,%d", c.X, c.Y) }
 
 // newTopology orders the lanes of a log by first appearance.
-func newTopology(l *components.DeviceLog) *Topology {
+func newTopology(l *zonelog.DeviceLog) *Topology {
 	t := &Topology{CoreOf: make([]int, len(l.Lanes)), DeviceOf: make([]int, len(l.Lanes)), Rank: make([]uint32, len(l.Lanes))}
 	type coreKey struct{ dev, x, y int32 }
 	devs, cores := map[int32]int{}, map[coreKey]int{}
@@ -131,7 +131,7 @@ func newTopology(l *components.DeviceLog) *Topology {
 	}
 	fw := make([]bool, len(l.Defs))
 	for i := range l.Defs {
-		fw[i] = l.Defs[i].Type == components.MarkerStart && strings.HasSuffix(l.Keys[l.Defs[i].Key].Name, "-FW")
+		fw[i] = l.Defs[i].Type == zonelog.MarkerStart && strings.HasSuffix(l.Keys[l.Defs[i].Key].Name, "-FW")
 	}
 	for c := range t.Cores {
 		core := &t.Cores[c]
@@ -176,25 +176,25 @@ type Launches struct {
 	// dispatch has what the device's dispatch cores did, dispatchLog the log
 	// in which their markers are named after commands; nil where not asked for.
 	dispatch    []dispatchOp
-	dispatchLog *components.DeviceLog
+	dispatchLog *zonelog.DeviceLog
 }
 
 // groupKey folds runs into groups under a rule; ok is false for markers that
 // belong to no launch.
-func groupKey(l *components.DeviceLog, run uint32, rule Rule) (components.LogRun, bool) {
+func groupKey(l *zonelog.DeviceLog, run uint32, rule Rule) (zonelog.LogRun, bool) {
 	r := l.Runs[run]
 	switch rule {
 	case Merged:
-		return components.LogRun{Session: r.Session}, true
+		return zonelog.LogRun{Session: r.Session}, true
 	case HostID:
-		return components.LogRun{HostID: r.HostID, Session: r.Session}, r.HostID > 0
+		return zonelog.LogRun{HostID: r.HostID, Session: r.Session}, r.HostID > 0
 	}
 	return r, true
 }
 
 // findLaunches finds the launches of device d of the topology.
-func findLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags *components.Diagnostics) *Launches {
-	f := &launchFinder{Launches: &Launches{Rule: rule, Device: d, groupOf: map[uint32]int{}}, l: l, t: t, diags: diags, byKey: map[components.LogRun]int{}}
+func findLaunches(l *zonelog.DeviceLog, t *Topology, d int, rule Rule, diags *zonelog.Diagnostics) *Launches {
+	f := &launchFinder{Launches: &Launches{Rule: rule, Device: d, groupOf: map[uint32]int{}}, l: l, t: t, diags: diags, byKey: map[zonelog.LogRun]int{}}
 	for _, lane := range t.ByDevice[d] {
 		f.gather(lane)
 	}
@@ -224,10 +224,10 @@ func findLaunches(l *components.DeviceLog, t *Topology, d int, rule Rule, diags 
 // them.
 type launchFinder struct {
 	*Launches
-	l       *components.DeviceLog
+	l       *zonelog.DeviceLog
 	t       *Topology
-	diags   *components.Diagnostics
-	byKey   map[components.LogRun]int
+	diags   *zonelog.Diagnostics
+	byKey   map[zonelog.LogRun]int
 	found   []launchGroup
 	counted bool // the run id counts launches
 }
@@ -280,7 +280,7 @@ func (f *launchFinder) gather(lane int) {
 	firmware := func(row int) bool {
 		def := &l.Defs[l.Def[row]]
 		name := l.Keys[def.Key].Name
-		return def.Type <= components.MarkerEnd && (name == risc+"-FW" || core.Fallback && strings.HasSuffix(name, "-FW"))
+		return def.Type <= zonelog.MarkerEnd && (name == risc+"-FW" || core.Fallback && strings.HasSuffix(name, "-FW"))
 	}
 	lastRun, g := ^uint32(0), -1
 	for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
@@ -300,7 +300,7 @@ func (f *launchFinder) gather(lane int) {
 			x.first = p
 		}
 		if controller && firmware(row) {
-			x.events = append(x.events, firmwareEvent{p, at, l.Defs[l.Def[row]].Type == components.MarkerStart, run})
+			x.events = append(x.events, firmwareEvent{p, at, l.Defs[l.Def[row]].Type == zonelog.MarkerStart, run})
 		}
 	}
 }
@@ -479,7 +479,7 @@ func (ls *Launches) behind(i int, p place) bool {
 }
 
 // runText names a launch identity for people.
-func runText(r components.LogRun) string {
+func runText(r zonelog.LogRun) string {
 	var parts []string
 	if r.HostID >= 0 {
 		parts = append(parts, fmt.Sprintf("host id %d", r.HostID))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 	"perfsim/io/svg"
 )
@@ -35,7 +35,7 @@ type DeviceMap struct {
 }
 
 // Occupancy makes the map of every device and session.
-func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
+func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 	kernel, fw := make([]bool, len(l.Keys)), make([]bool, len(l.Keys))
 	anyKernel := false
 	for k := range l.Keys {
@@ -119,7 +119,7 @@ func Occupancy(l *components.DeviceLog, t *Topology) []DeviceMap {
 
 // zoneSpan returns the first start and the last end of a zone of a device in a
 // session.
-func zoneSpan(l *components.DeviceLog, t *Topology, device int, session uint32) (start, end uint64, any bool) {
+func zoneSpan(l *zonelog.DeviceLog, t *Topology, device int, session uint32) (start, end uint64, any bool) {
 	for _, lane := range t.ByDevice[device] {
 		for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
 			if l.Runs[l.Run[l.Zones.Begin[z]]].Session != session {
@@ -136,7 +136,7 @@ func zoneSpan(l *components.DeviceLog, t *Topology, device int, session uint32) 
 }
 
 // sessionRange gives the marker rows of a session on a lane.
-func sessionRange(l *components.DeviceLog, lane int, s uint32) (lo, hi int) {
+func sessionRange(l *zonelog.DeviceLog, lane int, s uint32) (lo, hi int) {
 	lo, hi = int(l.LaneOff[lane]), int(l.LaneOff[lane+1])
 	if len(l.Sessions) < 2 {
 		return lo, hi

@@ -6,7 +6,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // The tables have the columns of the CSV files, with null for what a log or a
@@ -63,7 +63,7 @@ type statRow struct {
 
 // parquetOptions are those of perfsim's other tables: pages of version 1,
 // zstd, row groups of 131,072 rows.
-func parquetOptions(table string, l *components.DeviceLog) []parquet.WriterOption {
+func parquetOptions(table string, l *zonelog.DeviceLog) []parquet.WriterOption {
 	o := []parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(1 << 17), parquet.DataPageVersion(1),
 		parquet.CreatedBy("perfsim", "", ""), parquet.KeyValueMetadata("table", table)}
 	if l != nil && len(l.Sessions) > 0 {
@@ -74,7 +74,7 @@ func parquetOptions(table string, l *components.DeviceLog) []parquet.WriterOptio
 
 // WriteZonesParquet writes every zone as a Parquet table, by processor and
 // start.
-func WriteZonesParquet(ctx context.Context, out io.Writer, l *components.DeviceLog) error {
+func WriteZonesParquet(ctx context.Context, out io.Writer, l *zonelog.DeviceLog) error {
 	w := parquet.NewGenericWriter[zoneRow](out, parquetOptions("zone", l)...)
 	// What optional cells point to lives as long as their batch.
 	const batch = 1024

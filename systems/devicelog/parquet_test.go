@@ -11,14 +11,14 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
 // The Parquet tables have the rows of the CSV files, column by column.
 func TestParquetIsCSV(t *testing.T) {
-	var logs []*components.DeviceLog
+	var logs []*zonelog.DeviceLog
 	for _, f := range []string{"tenstorrent-metal__lfs/09ef5bc6/logs/profile_log_device_large.csv.gz", "tenstorrent__ttnn-visualizer/scripts/fixtures/smoke-performance-report/profile_log_device.csv"} {
 		l, err := profilelog.ReadFile(context.Background(), datadir.Path(t, "tenstorrent", f), profilelog.Options{})
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Options says what a profile holds.
@@ -38,10 +38,10 @@ type Profile struct {
 	Slow     []SlowInfo     `json:"slowest"`
 	Counters []CounterInfo  `json:"counters,omitempty"`
 
-	Log      *components.DeviceLog `json:"-"`
-	Topo     *Topology             `json:"-"`
-	Launches []*Launches           `json:"-"`
-	Maps     []DeviceMap           `json:"-"`
+	Log      *zonelog.DeviceLog `json:"-"`
+	Topo     *Topology          `json:"-"`
+	Launches []*Launches        `json:"-"`
+	Maps     []DeviceMap        `json:"-"`
 }
 
 // SessionInfo is one session.
@@ -186,7 +186,7 @@ func timeOf(cycles uint64, mhz float64) Time {
 }
 
 // New makes the profile of a log.
-func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (*Profile, error) {
+func New(ctx context.Context, file string, l *zonelog.DeviceLog, o Options) (*Profile, error) {
 	// Lists that nothing is in are written as [], which scripts can go through.
 	p := &Profile{File: file, Rows: l.Rows(), Zones: l.Zones.Len(), Lanes: len(l.Lanes), Bytes: l.Bytes(), Log: l,
 		Sessions: []SessionInfo{}, Diags: []DiagInfo{}, Devices: []DeviceInfo{}, Stats: []ZoneInfo{}, Analyses: []AnalysisInfo{}, Slow: []SlowInfo{}}
@@ -239,7 +239,7 @@ func New(ctx context.Context, file string, l *components.DeviceLog, o Options) (
 	return p, nil
 }
 
-func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.Diagnostics) {
+func (p *Profile) devices(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagnostics) {
 	p.Maps = Occupancy(l, p.Topo)
 	for _, b := range Busy(l, p.Topo, p.Launches) {
 		d := DeviceInfo{Device: b.Device, Session: b.Session, Launches: b.Launches, Open: b.Open, Start: b.Start, End: b.End,
@@ -284,11 +284,11 @@ func (p *Profile) devices(l *components.DeviceLog, o Options, diags *components.
 
 // ownLog tells whether perfsim itself recorded the log: run --device-profile
 // names the chip so.
-func ownLog(l *components.DeviceLog) bool {
+func ownLog(l *zonelog.DeviceLog) bool {
 	return len(l.Sessions) > 0 && strings.HasPrefix(l.Sessions[0].Arch, "perfsim")
 }
 
-func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {
+func zoneInfo(l *zonelog.DeviceLog, r *ZoneRow) ZoneInfo {
 	z := ZoneInfo{Zone: r.Name, File: r.File, Line: r.Line, Risc: r.Risc, Count: r.Count, Sum: r.Sum, Self: r.Self, Mean: r.Mean, Std: r.Std, Median: r.Median,
 		P95: r.P95, Min: r.Min, Max: r.Max, Unmatched: r.Unmatched}
 	if r.Device >= 0 {
@@ -307,7 +307,7 @@ func zoneInfo(l *components.DeviceLog, r *ZoneRow) ZoneInfo {
 	return z
 }
 
-func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components.Diagnostics) error {
+func (p *Profile) analyses(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagnostics) error {
 	if len(l.Sessions) == 0 {
 		return nil
 	}
@@ -347,7 +347,7 @@ func (p *Profile) analyses(l *components.DeviceLog, o Options, diags *components
 }
 
 // unmapped tells whether compute kernels carry the names of the 2024 logs.
-func unmapped(l *components.DeviceLog) bool {
+func unmapped(l *zonelog.DeviceLog) bool {
 	for k := range l.Keys {
 		if n := l.Keys[k].Name; strings.HasPrefix(n, "TRISC_") && strings.HasSuffix(n, "-KERNEL") {
 			return true

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // reportColumns are the twelve durations of the C++ report, in its order.
@@ -35,12 +35,12 @@ func setupReport() Setup {
 	def := func(i int, riscs []string, keyword string) Analysis {
 		m := Match{Core: "ANY", Risc: "WORKER", Riscs: riscs, Zones: []string{keyword + "*"}}
 		a := Analysis{Name: reportColumns[i], Across: "ops", Kind: LaunchSpan, Start: m, End: m}
-		a.Start.Want, a.End.Want = components.MarkerStart, components.MarkerEnd
+		a.Start.Want, a.End.Want = zonelog.MarkerStart, zonelog.MarkerEnd
 		return a
 	}
 	s := Setup{Name: "report", Rule: ByRun}
 	s.Analyses = []Analysis{def(0, agg, "-FW"), def(1, agg, "-KERNEL"), def(2, nil, "-KERNEL"), def(3, nil, "-FW"), def(4, nil, "-KERNEL"), def(5, nil, "-KERNEL")}
-	s.Analyses[colFirstToLast].End.Want = components.MarkerStart
+	s.Analyses[colFirstToLast].End.Want = zonelog.MarkerStart
 	dm := &s.Analyses[colKernelDM].Start
 	dm.Riscs = []string{"BRISC", "NCRISC", "ERISC"}
 	dm.Zones = []string{"BRISC-KERNEL*", "NCRISC-KERNEL*", "ERISC-KERNEL*"}
@@ -57,7 +57,7 @@ func setupReport() Setup {
 // ReportRow is one launch in the C++ report. A duration that does not exist
 // has ok false.
 type ReportRow struct {
-	Run       components.LogRun
+	Run       zonelog.LogRun
 	Device    int32
 	Arch      string
 	FreqMHz   float64
@@ -92,7 +92,7 @@ func vendorOpToOp(prevEnd, start, end uint64, mhz float64) (uint64, bool) {
 }
 
 // Report makes the C++ report of every device of a log.
-func Report(l *components.DeviceLog, t *Topology, launches []*Launches) []ReportRow {
+func Report(l *zonelog.DeviceLog, t *Topology, launches []*Launches) []ReportRow {
 	s := setupReport()
 	var rows []ReportRow
 	for d := range t.Devices {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -56,18 +56,18 @@ func TestReportOpToOp(t *testing.T) {
 		t.Fatal(err)
 	}
 	const untraced = 27
-	put := func(i int, risc, zone string, typ components.MarkerType, at string) {
+	put := func(i int, risc, zone string, typ zonelog.MarkerType, at string) {
 		cyc, err := strconv.ParseUint(tab.Cell(i, at), 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := &tab.Ops[i]
-		if err := w.Write(&profilelog.Row{Lane: components.ZoneLane{Device: 3, X: 1, Y: 2, Risc: risc}, Timer: 7, Time: cyc,
-			Run: components.LogRun{HostID: o.CallCount, TraceID: -1, TraceCounter: -1}, Name: zone, Type: typ, Line: 1, File: "f.cc"}); err != nil {
+		if err := w.Write(&profilelog.Row{Lane: zonelog.ZoneLane{Device: 3, X: 1, Y: 2, Risc: risc}, Timer: 7, Time: cyc,
+			Run: zonelog.LogRun{HostID: o.CallCount, TraceID: -1, TraceCounter: -1}, Name: zone, Type: typ, Line: 1, File: "f.cc"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	const s, e = components.MarkerStart, components.MarkerEnd
+	const s, e = zonelog.MarkerStart, zonelog.MarkerEnd
 	for i := range untraced {
 		put(i, "BRISC", "BRISC-FW", s, "DEVICE FW START CYCLE")
 		put(i, "BRISC", "BRISC-KERNEL", s, "DEVICE KERNEL DM START CYCLE")
@@ -84,7 +84,7 @@ func TestReportOpToOp(t *testing.T) {
 		t.Fatal(err)
 	}
 	topo := newTopology(l)
-	var diags components.Diagnostics
+	var diags zonelog.Diagnostics
 	rows := Report(l, topo, []*Launches{findLaunches(l, topo, 0, ByRun, &diags)})
 	if len(rows) != untraced {
 		t.Fatalf("%d launches, want %d; %v", len(rows), untraced, diags.All())
@@ -133,7 +133,7 @@ func TestVendorOpToOpEdges(t *testing.T) {
 }
 
 // logOf reads rows given as "risc x zone s|e time host" words.
-func logOf(t testing.TB, rows ...string) *components.DeviceLog {
+func logOf(t testing.TB, rows ...string) *zonelog.DeviceLog {
 	t.Helper()
 	var buf bytes.Buffer
 	w, err := profilelog.NewWriter(&buf, "V10", "wormhole_b0", 1000, 64)
@@ -148,13 +148,13 @@ func logOf(t testing.TB, rows ...string) *components.DeviceLog {
 		if _, err := fmt.Sscan(strings.ReplaceAll(r, "/", " "), &dev, &risc, &x, &zone, &phase, &time, &host); err != nil {
 			t.Fatalf("%s: %v", r, err)
 		}
-		typ := components.MarkerStart
+		typ := zonelog.MarkerStart
 		if phase == "e" {
-			typ = components.MarkerEnd
+			typ = zonelog.MarkerEnd
 		}
-		h := components.ZoneHash16(zone)
-		w.Write(&profilelog.Row{Lane: components.ZoneLane{Device: dev, X: x, Y: 1, Risc: risc}, Timer: uint32(h), Time: time, Name: zone, Type: typ, Line: 5, File: "k.cc",
-			Run: components.LogRun{HostID: host, TraceID: -1, TraceCounter: -1}})
+		h := zonelog.ZoneHash16(zone)
+		w.Write(&profilelog.Row{Lane: zonelog.ZoneLane{Device: dev, X: x, Y: 1, Risc: risc}, Timer: uint32(h), Time: time, Name: zone, Type: typ, Line: 5, File: "k.cc",
+			Run: zonelog.LogRun{HostID: host, TraceID: -1, TraceCounter: -1}})
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

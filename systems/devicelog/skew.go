@@ -1,6 +1,8 @@
 package devicelog
 
-import "perfsim/components"
+import (
+	"perfsim/components/zonelog"
+)
 
 // skew is how far apart the cores of a launch begin.
 type skew struct {
@@ -12,7 +14,7 @@ type skew struct {
 
 // markerSkew returns the largest spread over the cores of device d of their
 // first markers of one launch identity, for logs without firmware zones.
-func markerSkew(l *components.DeviceLog, t *Topology, d int) skew {
+func markerSkew(l *zonelog.DeviceLog, t *Topology, d int) skew {
 	type first struct {
 		time uint64
 		row  int

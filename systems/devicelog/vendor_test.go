@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
 const lfs = "tenstorrent-metal__lfs"
 
-func load(t testing.TB, opt profilelog.Options, elem ...string) *components.DeviceLog {
+func load(t testing.TB, opt profilelog.Options, elem ...string) *zonelog.DeviceLog {
 	t.Helper()
 	l, err := profilelog.ReadFile(context.Background(), datadir.Path(t, append([]string{"tenstorrent"}, elem...)...), opt)
 	if err != nil {
@@ -110,7 +110,7 @@ func noDurations(s string) string {
 	return strings.Join(out, "\n")
 }
 
-func readText(t testing.TB, text string) *components.DeviceLog {
+func readText(t testing.TB, text string) *zonelog.DeviceLog {
 	t.Helper()
 	l, err := profilelog.Read(context.Background(), strings.NewReader(text), profilelog.Options{})
 	if err != nil {

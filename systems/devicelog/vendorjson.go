@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // WriteJSON writes device_analysis_data.json in the shape of the setup's
@@ -268,7 +268,7 @@ func (v *Vendor) marker(b []byte, row uint32) []byte {
 	b = pyRepr(b, k.Name)
 	b = fmt.Appendf(b, ", '%s': ", names[1])
 	phase := d.Phase
-	if phase == "" && d.Type <= components.MarkerEnd {
+	if phase == "" && d.Type <= zonelog.MarkerEnd {
 		phase = [...]string{"begin", "end"}[d.Type] // logs without a phase column
 	}
 	b = pyRepr(b, phase)
@@ -336,7 +336,7 @@ func (v *Vendor) coreOps(j *pyJSON, core *Core, gm globalMin) {
 		}
 		d := &l.Defs[l.Def[row]]
 		risc := l.Lanes[lane].Risc
-		if d.Type == components.MarkerStart && (risc == "BRISC" || risc == "ERISC") && l.Keys[d.Key].Name == risc+"-FW" {
+		if d.Type == zonelog.MarkerStart && (risc == "BRISC" || risc == "ERISC") && l.Keys[d.Key].Name == risc+"-FW" {
 			end()
 			start()
 		}
@@ -378,7 +378,7 @@ func (v *Vendor) coreOpsByID(j *pyJSON, d, c int) {
 			open = append(open, row)
 			def := &l.Defs[l.Def[row]]
 			risc := l.Lanes[l.LaneOfMarker(int(row))].Risc
-			if def.Type == components.MarkerEnd && (risc == "BRISC" || risc == "ERISC") && l.Keys[def.Key].Name == risc+"-FW" {
+			if def.Type == zonelog.MarkerEnd && (risc == "BRISC" || risc == "ERISC") && l.Keys[def.Key].Name == risc+"-FW" {
 				ops = append(ops, open)
 				open = nil
 			}
@@ -449,7 +449,7 @@ func (v *Vendor) iterations(d, core int, lanes []int) {
 	last := noRow
 	mergeLanes(v.Log, lanes, false, 0, func(_ int, row uint32) {
 		def := &v.Log.Defs[v.Log.Def[row]]
-		if def.Type == components.MarkerStart && v.Log.Keys[def.Key].Name == "BRISC-FW" {
+		if def.Type == zonelog.MarkerStart && v.Log.Keys[def.Key].Name == "BRISC-FW" {
 			last = row
 		}
 		if _, ok := v.iteration[row]; ok {
@@ -744,7 +744,7 @@ func (v *Vendor) setup(j *pyJSON) {
 
 // laneHeap merges lanes by time, then by the script's order.
 type laneHeap struct {
-	l    *components.DeviceLog
+	l    *zonelog.DeviceLog
 	head []laneHead
 }
 
@@ -777,7 +777,7 @@ func (a *laneHead) less(b *laneHead) bool {
 // mergeLanes visits the markers of lanes in time order; ties go in the order
 // of the lanes. With zero, each lane starts with an element (row NoRow) at
 // time t0.
-func mergeLanes(l *components.DeviceLog, lanes []int, zero bool, t0 uint64, visit func(lane int, row uint32)) {
+func mergeLanes(l *zonelog.DeviceLog, lanes []int, zero bool, t0 uint64, visit func(lane int, row uint32)) {
 	h := &laneHeap{l: l}
 	for i, lane := range lanes {
 		lo, hi := int(l.LaneOff[lane]), int(l.LaneOff[lane+1])

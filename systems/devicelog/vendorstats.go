@@ -9,17 +9,17 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Vendor is the vendor's view of a log: launches and analyses of one era,
 // device by device, as its script computes them.
 type Vendor struct {
-	Log     *components.DeviceLog
+	Log     *zonelog.DeviceLog
 	Topo    *Topology
 	Setup   Setup
 	Devices []VendorDevice
-	Diags   components.Diagnostics
+	Diags   zonelog.Diagnostics
 
 	// iteration has, for markers of the core being written, the firmware start
 	// before; nil where the era's script does not write it.
@@ -35,7 +35,7 @@ type VendorDevice struct {
 }
 
 // NewVendor runs a setup on every device of a log.
-func NewVendor(l *components.DeviceLog, s Setup) *Vendor {
+func NewVendor(l *zonelog.DeviceLog, s Setup) *Vendor {
 	v := &Vendor{Log: l, Topo: newTopology(l), Setup: s}
 	dispatch, cores := make([][]dispatchOp, len(v.Topo.Devices)), make([][]int, len(v.Topo.Devices))
 	if s.Style == StyleHostID {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 )
 
@@ -48,7 +48,7 @@ type groupID struct {
 
 // Zones gives the statistics of all zones by the dimensions of by, ordered by
 // total time, largest first. Groups never mix sessions of different clocks.
-func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, error) {
+func Zones(ctx context.Context, l *zonelog.DeviceLog, by By) ([]ZoneRow, error) {
 	// Lanes that fall together.
 	laneGroup := make([]int32, len(l.Lanes))
 	type laneKey struct {
@@ -172,7 +172,7 @@ func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, erro
 			}
 			next[g]++
 			self[g] += d
-			if p := z.Parent[i]; p != components.NoZone {
+			if p := z.Parent[i]; p != zonelog.NoZone {
 				self[groupOf(lane, p)] -= d
 			}
 		}
@@ -216,8 +216,8 @@ func Zones(ctx context.Context, l *components.DeviceLog, by By) ([]ZoneRow, erro
 type Instance struct {
 	Zone   int // row of Zones
 	Name   string
-	Lane   components.ZoneLane
-	Run    components.LogRun
+	Lane   zonelog.ZoneLane
+	Run    zonelog.LogRun
 	Start  uint64
 	Cycles uint64
 	Line   uint64 // line of the start in the file
@@ -226,7 +226,7 @@ type Instance struct {
 
 // Slowest returns the n longest zones; with name, only those of that zone.
 // Equal lengths go by place.
-func Slowest(l *components.DeviceLog, n int, name string) []Instance {
+func Slowest(l *zonelog.DeviceLog, n int, name string) []Instance {
 	if n <= 0 {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs/proptest"
 	"perfsim/io/tenstorrent/profilelog"
 )
@@ -37,7 +37,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-func generated(t testing.TB, o profilelog.GenOptions) (*components.DeviceLog, map[string]profilelog.GenTotal) {
+func generated(t testing.TB, o profilelog.GenOptions) (*zonelog.DeviceLog, map[string]profilelog.GenTotal) {
 	t.Helper()
 	var buf bytes.Buffer
 	_, totals, err := profilelog.Generate(&buf, o)
@@ -193,7 +193,7 @@ func TestBusy(t *testing.T) {
 		"0/BRISC/1/BRISC-FW/s/2400/3", "0/BRISC/1/BRISC-FW/e/2450/3",
 		"1/BRISC/1/BRISC-FW/s/5/1", "1/BRISC/1/BRISC-FW/e/25/1")
 	topo := newTopology(l)
-	var diags components.Diagnostics
+	var diags zonelog.Diagnostics
 	var ls []*Launches
 	for d := range topo.Devices {
 		ls = append(ls, findLaunches(l, topo, d, ByRun, &diags))

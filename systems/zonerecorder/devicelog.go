@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 	"perfsim/io/tenstorrent/profilelog"
 )
@@ -60,7 +61,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 	zone := func(name string, line int) uint16 {
 		text := fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", clean(name), clean(m.Name), line)
 		texts = append(texts, text)
-		return components.ZoneHash16(text)
+		return zonelog.ZoneHash16(text)
 	}
 	lanes := make([]lane, m.Lanes.Len())
 	for l := range lanes {
@@ -89,7 +90,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		} else {
 			text := fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", clean(name), clean(file), line)
 			texts = append(texts, text)
-			id = components.ZoneHash16(text)
+			id = zonelog.ZoneHash16(text)
 		}
 		zones[at] = id
 		return id
@@ -184,8 +185,8 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 				runs[i].Markers = customOnly(runs[i].Markers)
 			}
 		}
-		ln := func(*profilelog.RawRun) components.ZoneLane {
-			return components.ZoneLane{X: int32(m.Lanes.Core.At(l)), Y: 0, Risc: x.name}
+		ln := func(*profilelog.RawRun) zonelog.ZoneLane {
+			return zonelog.ZoneLane{X: int32(m.Lanes.Core.At(l)), Y: 0, Risc: x.name}
 		}
 		if err := writeSorted(runs, src, typed, ln, lw); err != nil {
 			return rep, err
@@ -196,7 +197,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 
 // writeSorted writes the launches of a processor in time order, as the host
 // does from V10 on.
-func writeSorted(runs []profilelog.RawRun, src *profilelog.Sources, typed bool, lane func(*profilelog.RawRun) components.ZoneLane, w *profilelog.Writer) error {
+func writeSorted(runs []profilelog.RawRun, src *profilelog.Sources, typed bool, lane func(*profilelog.RawRun) zonelog.ZoneLane, w *profilelog.Writer) error {
 	var rows []profilelog.Row
 	err := profilelog.RawRows(runs, profilelog.LayoutClassic, src, typed, lane, func(r *profilelog.Row) error {
 		rows = append(rows, *r)
@@ -225,7 +226,7 @@ func outerFirst(r *profilelog.Row) int {
 	case strings.HasSuffix(r.Name, "-KERNEL"):
 		rank = 1
 	}
-	if r.Type == components.MarkerEnd {
+	if r.Type == zonelog.MarkerEnd {
 		return rank
 	}
 	return -rank

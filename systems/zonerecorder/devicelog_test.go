@@ -9,6 +9,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/systems/place"
 )
@@ -48,7 +49,7 @@ func world(t *testing.T, n int) *components.World {
 	return w
 }
 
-func readLog(t *testing.T, w *components.World, o LogOptions) (*components.DeviceLog, LogReport) {
+func readLog(t *testing.T, w *components.World, o LogOptions) (*zonelog.DeviceLog, LogReport) {
 	t.Helper()
 	var b bytes.Buffer
 	rep, err := WriteLog(context.Background(), w, &b, o)

@@ -3,7 +3,7 @@ package zonerecorder
 import (
 	"fmt"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -137,10 +137,10 @@ func (r *risc) mark(at, timer uint32, time uint64) {
 // endID turns the timer id of a start into that of its end.
 func (r *risc) endID(timer uint32) uint32 {
 	s := r.core.cfg.Layout.PacketShift()
-	return timer&(1<<s-1) | uint32(components.MarkerEnd)<<s
+	return timer&(1<<s-1) | uint32(zonelog.MarkerEnd)<<s
 }
 
-func (r *risc) packet(t components.MarkerType, id uint32) uint32 {
+func (r *risc) packet(t zonelog.MarkerType, id uint32) uint32 {
 	s := r.core.cfg.Layout.PacketShift()
 	return id&(1<<s-1) | uint32(t)<<s
 }
@@ -244,20 +244,20 @@ func (s *scope) Close(time uint64) {
 
 // Event writes a time stamp without a zone, where there is room.
 func (r *risc) Event(id uint16, time uint64) bool {
-	return r.stamp(components.MarkerEvent, id, time)
+	return r.stamp(zonelog.MarkerEvent, id, time)
 }
 
 // Data writes a time stamp with 64 bits (one value) or 128 bits (two) of
 // data, where there is room for all of it.
 func (r *risc) Data(id uint16, time uint64, v ...uint64) bool {
-	t := components.MarkerData
+	t := zonelog.MarkerData
 	if len(v) == 2 {
-		t = components.MarkerData16
+		t = zonelog.MarkerData16
 	}
 	return r.stamp(t, id, time, v...)
 }
 
-func (r *risc) stamp(t components.MarkerType, id uint16, time uint64, v ...uint64) bool {
+func (r *risc) stamp(t zonelog.MarkerType, id uint16, time uint64, v ...uint64) bool {
 	need := uint32(profilelog.MarkerWords * (1 + len(v)))
 	if r.w+need > profilelog.L1Words-r.open {
 		r.LostMarkers++
@@ -282,7 +282,7 @@ func (r *risc) Sum(index int, id uint16, cycles uint64) {
 func (r *risc) finish() {
 	for i, s := range r.sums {
 		if s > 0 && r.w < profilelog.L1Words {
-			hi, _ := r.core.cfg.Layout.Encode(r.packet(components.MarkerTotal, r.sumIDs[i]), 0)
+			hi, _ := r.core.cfg.Layout.Encode(r.packet(zonelog.MarkerTotal, r.sumIDs[i]), 0)
 			r.buf[r.w], r.buf[r.w+1] = hi, s
 			r.w += profilelog.MarkerWords
 		}
@@ -358,7 +358,7 @@ func (r *risc) QuickPush(time uint64) {
 }
 
 // quickPushID is the hash of the push zone as the host resolves it here.
-var quickPushID = components.ZoneHash16(quickPushText)
+var quickPushID = zonelog.ZoneHash16(quickPushText)
 
 // quickPushText is the text whose hash identifies the push zone.
 const quickPushText = quickPushZone + ",./kernel_profiler.hpp,1,KERNEL_PROFILER"

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs/proptest"
 	"perfsim/io/tenstorrent/profilelog"
 )
@@ -68,7 +68,7 @@ func TestBufferHolds125Scopes(t *testing.T) {
 		t.Fatalf("%d launches, %v", len(runs), bad)
 	}
 	last := runs[0].Markers[251]
-	if last.ID != 224 || last.Type != components.MarkerEnd {
+	if last.ID != 224 || last.Type != zonelog.MarkerEnd {
 		t.Errorf("last marker %+v", last)
 	}
 }
@@ -184,7 +184,7 @@ func TestAgainstModel(t *testing.T) {
 				continue // the firmware zone
 			}
 			s := fmt.Sprint(d.Type, " ", k.ID, " ", l.Time[row])
-			if d.Type > components.MarkerEnd {
+			if d.Type > zonelog.MarkerEnd {
 				// V6 has no text for data markers; the id tells.
 				v := uint64(0)
 				if l.Data != nil {
@@ -279,10 +279,10 @@ func TestQuickPush(t *testing.T) {
 	zones, pushes := 0, 0
 	for _, run := range runs {
 		for _, m := range run.Markers {
-			if m.ID == 300 && m.Type == components.MarkerEnd {
+			if m.ID == 300 && m.Type == zonelog.MarkerEnd {
 				zones++
 			}
-			if m.ID == uint32(quickPushID) && m.Type == components.MarkerEnd {
+			if m.ID == uint32(quickPushID) && m.Type == zonelog.MarkerEnd {
 				pushes++
 			}
 		}
@@ -303,7 +303,7 @@ func TestSums(t *testing.T) {
 	r.EndFW(1, 90)
 	runs, _ := profilelog.DecodeRaw(r.DRAM(), profilelog.LayoutSeed)
 	m := runs[0].Markers[2:]
-	if len(m) != 1 || m[0].Type != components.MarkerTotal || m[0].ID != 3001 || m[0].Timer != 3001|1<<17 || m[0].Sum != 30 || m[0].Time != 50 {
+	if len(m) != 1 || m[0].Type != zonelog.MarkerTotal || m[0].ID != 3001 || m[0].Timer != 3001|1<<17 || m[0].Sum != 30 || m[0].Time != 50 {
 		t.Errorf("%+v", m)
 	}
 	if len(r.DRAM())%4 != 0 {

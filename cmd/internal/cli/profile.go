@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/fileset"
 	"perfsim/io/format"
 	"perfsim/io/formats"
@@ -189,7 +189,7 @@ func isOpsTable(path string) bool {
 	return strings.Contains(line, "OP CODE") || strings.Contains(line, "OP_CODE") || strings.Contains(line, "OP NAME,")
 }
 
-func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*components.DeviceLog, error) {
+func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*zonelog.DeviceLog, error) {
 	opt := profilelog.Options{Workers: f.jobs, FreqMHz: f.freq, KeepSwapped: f.swapped}
 	if len(f.sources) > 0 {
 		src, err := readSources(f.sources)
@@ -363,9 +363,9 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 }
 
 // nothingIn is the error of a log without rows: why there are none.
-func nothingIn(path string, l *components.DeviceLog) error {
+func nothingIn(path string, l *zonelog.DeviceLog) error {
 	all := l.Diags.All()
-	at := slices.IndexFunc(all, func(d components.Diagnostic) bool {
+	at := slices.IndexFunc(all, func(d zonelog.Diagnostic) bool {
 		return d.Code == profilelog.DiagEmptyFile || d.Code == profilelog.DiagNoRows
 	})
 	if at < 0 {

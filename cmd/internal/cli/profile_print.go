@@ -11,7 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/systems/devicelog"
 )
 
@@ -286,7 +286,7 @@ type compareInfo struct {
 }
 
 func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) error {
-	var logs [2]*components.DeviceLog
+	var logs [2]*zonelog.DeviceLog
 	var diags [2][]devicelog.DiagInfo
 	for i, path := range args {
 		if path != "-" && isOpsTable(path) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/tenstorrent/profilelog"
 )
 
@@ -181,8 +181,8 @@ func newProfileID() *cobra.Command {
 				return usagef("line %q is not a number", args[2])
 			}
 			text := fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", args[0], args[1], line)
-			start := uint32(components.ZoneHash16(text))
-			end := start + components.ZoneEndBit
+			start := uint32(zonelog.ZoneHash16(text))
+			end := start + zonelog.ZoneEndBit
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"text": text, "start_id": start, "end_id": end})
 			}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // GenOptions says how large a synthetic log is.
@@ -65,7 +65,7 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 		id         uint32
 	}
 	mk := func(name, file string, line uint32) def {
-		h := components.ZoneHash16(fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", name, file, line))
+		h := zonelog.ZoneHash16(fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", name, file, line))
 		return def{name, file, line, uint32(h)}
 	}
 	fw, kn := map[string]def{}, map[string]def{}
@@ -91,11 +91,11 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 	// and its rows come first.
 	var lanes [5][]Row
 	var row Row
-	emit := func(lane int, d def, typ components.MarkerType, t uint64) {
+	emit := func(lane int, d def, typ zonelog.MarkerType, t uint64) {
 		row.Name, row.File, row.Line, row.Type, row.Time = d.name, d.file, d.line, typ, t
 		row.Timer = d.id
-		if typ == components.MarkerEnd && !typed {
-			row.Timer |= components.ZoneEndBit
+		if typ == zonelog.MarkerEnd && !typed {
+			row.Timer |= zonelog.ZoneEndBit
 		}
 		lanes[lane] = append(lanes[lane], row)
 	}
@@ -112,22 +112,22 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 					for k := range genRiscs {
 						lane := (k + 1) % len(genRiscs) // BRISC last
 						risc := genRiscs[lane]
-						row.Lane = components.ZoneLane{Device: int32(d), X: int32(x), Y: int32(y), Risc: risc}
-						row.Run = components.LogRun{RunID: launch, HostID: launch<<10 | int64(d), TraceID: -1, TraceCounter: -1}
+						row.Lane = zonelog.ZoneLane{Device: int32(d), X: int32(x), Y: int32(y), Risc: risc}
+						row.Run = zonelog.LogRun{RunID: launch, HostID: launch<<10 | int64(d), TraceID: -1, TraceCounter: -1}
 						lanes[lane] = lanes[lane][:0]
 						t := core + uint64(rng.IntN(60))
 						fw0 := t
 						t += 300 + uint64(rng.IntN(300))
 						k0 := t
-						emit(lane, fw[risc], components.MarkerStart, fw0)
-						emit(lane, kn[risc], components.MarkerStart, k0)
+						emit(lane, fw[risc], zonelog.MarkerStart, fw0)
+						emit(lane, kn[risc], zonelog.MarkerStart, k0)
 						// User zones, nested in groups.
 						for z := 0; z < o.Zones; z += o.Nest {
 							g := min(o.Nest, o.Zones-z)
 							for i := range g {
 								t += 10 + uint64(rng.IntN(90))
 								starts[i] = t
-								emit(lane, user[z+i], components.MarkerStart, t)
+								emit(lane, user[z+i], zonelog.MarkerStart, t)
 							}
 							for i := g - 1; i >= 0; i-- {
 								t += 20 + uint64(rng.IntN(900))
@@ -137,18 +137,18 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 									continue
 								}
 								add(user[z+i].name, t-starts[i], false)
-								emit(lane, user[z+i], components.MarkerEnd, t)
+								emit(lane, user[z+i], zonelog.MarkerEnd, t)
 							}
 						}
 						t += 15 + uint64(rng.IntN(50))
 						add(kn[risc].name, t-k0, false)
-						emit(lane, kn[risc], components.MarkerEnd, t)
+						emit(lane, kn[risc], zonelog.MarkerEnd, t)
 						t += 80 + uint64(rng.IntN(60))
 						if lane == 0 {
 							t = max(t, ended+20+uint64(rng.IntN(60)))
 						}
 						add(fw[risc].name, t-fw0, false)
-						emit(lane, fw[risc], components.MarkerEnd, t)
+						emit(lane, fw[risc], zonelog.MarkerEnd, t)
 						ended = max(ended, t)
 					}
 					last = max(last, ended)

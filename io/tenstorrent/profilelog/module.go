@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 	"perfsim/io/format"
 	"perfsim/io/internal/timeline"
@@ -71,7 +72,7 @@ func readModule(ctx context.Context, src *format.Source, opt format.Options) (*c
 // launch is what it is grouped by. Time in which no zone was open becomes
 // waiting. Clocks of devices have nothing to do with each other: each device
 // starts at 0, and so does, after a gap, each session.
-func Module(ctx context.Context, name string, l *components.DeviceLog) (*components.Module, error) {
+func Module(ctx context.Context, name string, l *zonelog.DeviceLog) (*components.Module, error) {
 	if l.Zones.Len() == 0 {
 		for _, d := range l.Diags.All() {
 			if d.Code == DiagEmptyFile || d.Code == DiagNoRows {
@@ -127,7 +128,7 @@ func Module(ctx context.Context, name string, l *components.DeviceLog) (*compone
 }
 
 type moduleMaker struct {
-	l       *components.DeviceLog
+	l       *zonelog.DeviceLog
 	b       *timeline.Builder
 	opcode  []components.Opcode // by key
 	zone    []ecs.Symbol        // by key
@@ -279,7 +280,7 @@ func (x *moduleMaker) lane(lane int) error {
 }
 
 // launchName names a launch.
-func launchName(r *components.LogRun) string {
+func launchName(r *zonelog.LogRun) string {
 	var parts []string
 	add := func(what string, v int64) {
 		if v >= 0 {

@@ -14,6 +14,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/zonelog"
 )
 
 // TestModuleOfLog checks by hand what becomes of nested zones on two
@@ -94,7 +95,7 @@ func TestModulesOfRealLogs(t *testing.T) {
 			}
 			ns := float64(l.Dur(z)) * 1000 / f
 			want[l.ZoneName(l.Key(z))] += ns
-			if p := l.Zones.Parent[z]; p != components.NoZone {
+			if p := l.Zones.Parent[z]; p != zonelog.NoZone {
 				want[l.ZoneName(l.Key(int(p)))] -= ns
 			}
 		}

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 )
 
 // halfRange is half of the range of the device counter. Times of one launch
 // that lie further apart, and launches that step back further, mean that the
 // counter wrapped between them.
-const halfRange = 1 << (components.MarkerTimeBits - 1)
+const halfRange = 1 << (zonelog.MarkerTimeBits - 1)
 
 // finish turns rows in file order into lanes in time order and pairs them.
 func (b *builder) finish(ctx context.Context) error {
@@ -54,7 +54,7 @@ func (b *builder) unswap() {
 	}
 	first, zones := -1, 0
 	for i, v := range l.Data {
-		if t := l.Defs[l.Def[i]].Type; v != 0 && (t == components.MarkerStart || t == components.MarkerEnd) {
+		if t := l.Defs[l.Def[i]].Type; v != 0 && (t == zonelog.MarkerStart || t == zonelog.MarkerEnd) {
 			zones++
 			if first < 0 {
 				first = i
@@ -258,7 +258,7 @@ func (b *builder) launchesRepeat(cuts []uint32) bool {
 	l := b.log
 	fw := make([]bool, len(l.Defs))
 	for i := range l.Defs {
-		fw[i] = l.Defs[i].Type == components.MarkerStart && hasSuffix(l.Keys[l.Defs[i].Key].Name, "-FW")
+		fw[i] = l.Defs[i].Type == zonelog.MarkerStart && hasSuffix(l.Keys[l.Defs[i].Key].Name, "-FW")
 	}
 	first := map[uint64]int{} // lane and launch -> part of the file
 	part := 0
@@ -314,7 +314,7 @@ func (b *builder) unwrap() {
 	}
 	suspects := map[devSession]bool{}
 	for k, s := range devs {
-		if s.hi < 1<<components.MarkerTimeBits && s.hi-s.lo > halfRange {
+		if s.hi < 1<<zonelog.MarkerTimeBits && s.hi-s.lo > halfRange {
 			suspects[k] = true
 		}
 	}
@@ -353,7 +353,7 @@ func (b *builder) unwrap() {
 	for i, t := range l.Time {
 		if g := of(i); g != nil {
 			g.lo, g.hi = min(g.lo, t), max(g.hi, t)
-			s := t >> (components.MarkerTimeBits - 12)
+			s := t >> (zonelog.MarkerTimeBits - 12)
 			g.used[s/64] |= 1 << (s % 64)
 		}
 	}
@@ -362,14 +362,14 @@ func (b *builder) unwrap() {
 		g.start = g.lo
 		if g.hi-g.lo > halfRange {
 			if gapEnd, ok := longGap(&g.used); ok {
-				g.cross = gapEnd << (components.MarkerTimeBits - 12)
+				g.cross = gapEnd << (zonelog.MarkerTimeBits - 12)
 				g.start = g.cross
 			}
 		}
 		if prev := state[g.devSession]; prev != nil {
 			g.base = prev.base
 			if prev.start > g.start && prev.start-g.start > halfRange {
-				g.base += 1 << components.MarkerTimeBits
+				g.base += 1 << zonelog.MarkerTimeBits
 				l.Diags.Add(DiagTimerWrap, 1, l.LineOfRow(g.first), "the counter restarted between two launches; 2^44 added")
 			}
 		}
@@ -382,7 +382,7 @@ func (b *builder) unwrap() {
 		if g := of(i); g != nil {
 			t += g.base
 			if g.cross != 0 && l.Time[i] < g.cross {
-				t += 1 << components.MarkerTimeBits
+				t += 1 << zonelog.MarkerTimeBits
 			}
 			l.Time[i] = t
 		}
@@ -474,7 +474,7 @@ func (b *builder) sortLanes() []uint32 {
 	}
 	b.moveMeta(order)
 	permute(order, l)
-	l.Src, _ = components.NewSourceRows(order)
+	l.Src, _ = zonelog.NewSourceRows(order)
 	return spare
 }
 
@@ -509,7 +509,7 @@ func (b *builder) moveMeta(order []uint32) {
 
 // permute moves row order[i] to place i in every column, without a second
 // copy of the columns: cycle by cycle, with one bit a row.
-func permute(order []uint32, l *components.DeviceLog) {
+func permute(order []uint32, l *zonelog.DeviceLog) {
 	n := len(order)
 	done := make([]uint64, (n+63)/64)
 	data := l.Data
@@ -588,9 +588,9 @@ func (b *builder) fullBuffers() {
 	l := b.log
 	full, line := uint64(0), uint64(0)
 	// Markers that a packet takes, payload included.
-	cost := [components.NumMarkers]int{1, 1, 1, 2, 1, 3}
-	guaranteed := func(k *components.ZoneKey, t components.MarkerType) bool {
-		return (t == components.MarkerStart || t == components.MarkerEnd) &&
+	cost := [zonelog.NumMarkers]int{1, 1, 1, 2, 1, 3}
+	guaranteed := func(k *zonelog.ZoneKey, t zonelog.MarkerType) bool {
+		return (t == zonelog.MarkerStart || t == zonelog.MarkerEnd) &&
 			(hasSuffix(k.Name, "-FW") || hasSuffix(k.Name, "-KERNEL"))
 	}
 	flush := func(row, used int, fixed int, ended bool, old bool) {
@@ -609,7 +609,7 @@ func (b *builder) fullBuffers() {
 			k := &l.Keys[d.Key]
 			old := d.Timer <= 4 && k.Line == 0
 			g := guaranteed(k, d.Type)
-			newFW := g && d.Type == components.MarkerStart && hasSuffix(k.Name, "-FW")
+			newFW := g && d.Type == zonelog.MarkerStart && hasSuffix(k.Name, "-FW")
 			if m > from && (l.Run[m] != l.Run[m-1] || newFW) {
 				prev := &l.Defs[l.Def[m-1]]
 				flush(m-1, used, fixed, ended, prev.Timer <= 4 && l.Keys[prev.Key].Line == 0)
@@ -617,7 +617,7 @@ func (b *builder) fullBuffers() {
 			}
 			if g {
 				fixed++
-				if d.Type == components.MarkerEnd && hasSuffix(k.Name, "-KERNEL") {
+				if d.Type == zonelog.MarkerEnd && hasSuffix(k.Name, "-KERNEL") {
 					ended = true
 				}
 			} else {

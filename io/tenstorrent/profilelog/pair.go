@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs"
 )
 
@@ -23,7 +23,7 @@ const maxNest = 256
 //
 // It uses spare, memory of a column that is no longer needed, for the columns
 // of the zones where it is large enough.
-func pair(l *components.DeviceLog, spare []uint32) {
+func pair(l *zonelog.DeviceLog, spare []uint32) {
 	n := len(l.Lanes)
 	type result struct{ badStart, badEnd []uint32 }
 	res := make([]result, n)
@@ -93,7 +93,7 @@ func pair(l *components.DeviceLog, spare []uint32) {
 
 // pairer walks one lane.
 type pairer struct {
-	l      *components.DeviceLog
+	l      *zonelog.DeviceLog
 	fw     []bool   // key is a firmware zone
 	kernel []bool   // key is a kernel zone
 	from   int      // first row of the lane
@@ -144,7 +144,7 @@ func (p *pairer) ties(lo, hi int) {
 	for len(p.group) > 0 {
 		pick := -1
 		for i, m := range p.group {
-			if len(p.stack) > 0 && l.Type(int(m)) == components.MarkerEnd {
+			if len(p.stack) > 0 && l.Type(int(m)) == zonelog.MarkerEnd {
 				top := p.stack[len(p.stack)-1]
 				if l.Defs[l.Def[top]].Key == l.Defs[l.Def[m]].Key && l.Run[top] == l.Run[m] {
 					pick = i
@@ -158,7 +158,7 @@ func (p *pairer) ties(lo, hi int) {
 				d := &l.Defs[l.Def[m]]
 				rank := 2
 				switch {
-				case d.Type == components.MarkerEnd:
+				case d.Type == zonelog.MarkerEnd:
 					continue
 				case p.fw[d.Key]:
 					rank = 0
@@ -181,12 +181,12 @@ func (p *pairer) row(m uint32) {
 	l := p.l
 	d := &l.Defs[l.Def[m]]
 	switch d.Type {
-	case components.MarkerStart:
+	case zonelog.MarkerStart:
 		if p.fw[d.Key] {
 			p.drop(0)
 		}
 		p.stack = append(p.stack, m)
-	case components.MarkerEnd:
+	case zonelog.MarkerEnd:
 		at := -1
 		for i, low := len(p.stack)-1, max(0, len(p.stack)-maxNest); i >= low; i-- {
 			s := p.stack[i]
@@ -221,7 +221,7 @@ func (p *pairer) drop(at int) {
 
 // write stores the zones of the lane in order of their starts, with parents
 // and depths.
-func (p *pairer) write(z *components.Zones, i int) {
+func (p *pairer) write(z *zonelog.Zones, i int) {
 	l := p.l
 	open := p.stack[:0] // zones around the current one
 	session := uint32(0)
@@ -242,7 +242,7 @@ func (p *pairer) write(z *components.Zones, i int) {
 			}
 			break
 		}
-		z.Begin[i], z.End[i], z.Parent[i] = m, end, components.NoZone
+		z.Begin[i], z.End[i], z.Parent[i] = m, end, zonelog.NoZone
 		z.Depth[i] = uint8(min(len(open), 255))
 		if len(open) > 0 {
 			z.Parent[i] = open[len(open)-1]

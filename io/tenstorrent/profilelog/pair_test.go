@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs/proptest"
 )
 
@@ -23,10 +23,10 @@ type genZone struct {
 func drawNest(t *rapid.T) (zones []genZone, rows []Row) {
 	time := uint64(rapid.IntRange(0, 1<<20).Draw(t, "t0"))
 	var open []int
-	marker := func(z int, typ components.MarkerType) {
+	marker := func(z int, typ zonelog.MarkerType) {
 		rows = append(rows, Row{
-			Lane: components.ZoneLane{X: 1, Y: 1, Risc: "BRISC"}, Timer: uint32(100 + len(zones[z].name)), Time: time,
-			Run: components.LogRun{RunID: 3, HostID: 1027, TraceID: -1, TraceCounter: -1}, Name: zones[z].name, Type: typ, Line: 9, File: "k.cc",
+			Lane: zonelog.ZoneLane{X: 1, Y: 1, Risc: "BRISC"}, Timer: uint32(100 + len(zones[z].name)), Time: time,
+			Run: zonelog.LogRun{RunID: 3, HostID: 1027, TraceID: -1, TraceCounter: -1}, Name: zones[z].name, Type: typ, Line: 9, File: "k.cc",
 		})
 	}
 	for range rapid.IntRange(1, 60).Draw(t, "n") {
@@ -35,20 +35,20 @@ func drawNest(t *rapid.T) (zones []genZone, rows []Row) {
 			z := open[len(open)-1]
 			open = open[:len(open)-1]
 			zones[z].end = time
-			marker(z, components.MarkerEnd)
+			marker(z, zonelog.MarkerEnd)
 			continue
 		}
 		name := "zzzzzz"[:rapid.IntRange(1, 6).Draw(t, "name")]
 		zones = append(zones, genZone{name: name, start: time})
 		open = append(open, len(zones)-1)
-		marker(len(zones)-1, components.MarkerStart)
+		marker(len(zones)-1, zonelog.MarkerStart)
 	}
 	for len(open) > 0 {
 		time += 3
 		z := open[len(open)-1]
 		open = open[:len(open)-1]
 		zones[z].end = time
-		marker(z, components.MarkerEnd)
+		marker(z, zonelog.MarkerEnd)
 	}
 	return zones, rows
 }
@@ -128,7 +128,7 @@ func nthZone(rows []Row, i int) int {
 	n := 0
 	for j := 0; ; j++ {
 		z := 0
-		if rows[j].Type == components.MarkerStart {
+		if rows[j].Type == zonelog.MarkerStart {
 			z = n
 			open = append(open, n)
 			n++
@@ -144,11 +144,11 @@ func nthZone(rows []Row, i int) int {
 
 // The faults that upstream had, one by one.
 func TestPairFaults(t *testing.T) {
-	mk := func(name string, typ components.MarkerType, time uint64, run int64) Row {
-		return Row{Lane: components.ZoneLane{X: 1, Y: 1, Risc: "BRISC"}, Timer: 7, Time: time, Name: name, Type: typ, Line: 1, File: "a",
-			Run: components.LogRun{HostID: run, TraceID: -1, TraceCounter: -1}}
+	mk := func(name string, typ zonelog.MarkerType, time uint64, run int64) Row {
+		return Row{Lane: zonelog.ZoneLane{X: 1, Y: 1, Risc: "BRISC"}, Timer: 7, Time: time, Name: name, Type: typ, Line: 1, File: "a",
+			Run: zonelog.LogRun{HostID: run, TraceID: -1, TraceCounter: -1}}
 	}
-	const s, e = components.MarkerStart, components.MarkerEnd
+	const s, e = zonelog.MarkerStart, zonelog.MarkerEnd
 	for _, tc := range []struct {
 		name string
 		rows []Row
@@ -197,12 +197,12 @@ func TestWriteReadRoundTrip(t *testing.T) {
 			r := &rows[i]
 			time += rapid.Uint64Range(1, 1<<30).Draw(rt, "dt")
 			r.Time = time
-			r.Lane = components.ZoneLane{Device: int32(rapid.IntRange(0, 31).Draw(rt, "dev")), X: int32(rapid.IntRange(0, 20).Draw(rt, "x")), Y: 3,
+			r.Lane = zonelog.ZoneLane{Device: int32(rapid.IntRange(0, 31).Draw(rt, "dev")), X: int32(rapid.IntRange(0, 20).Draw(rt, "x")), Y: 3,
 				Risc: rapid.SampledFrom(genRiscs).Draw(rt, "risc")}
-			r.Run = components.LogRun{RunID: int64(rapid.IntRange(0, 3).Draw(rt, "run")), HostID: 1 << 50, TraceID: int64(rapid.IntRange(-1, 5).Draw(rt, "trace")), TraceCounter: 2}
+			r.Run = zonelog.LogRun{RunID: int64(rapid.IntRange(0, 3).Draw(rt, "run")), HostID: 1 << 50, TraceID: int64(rapid.IntRange(-1, 5).Draw(rt, "trace")), TraceCounter: 2}
 			r.Timer = uint32(rapid.IntRange(5, 65535).Draw(rt, "timer"))
 			r.Name, r.File, r.Line = text.Draw(rt, "name"), text.Draw(rt, "file"), rapid.Uint32().Draw(rt, "line")
-			r.Type = components.MarkerType(rapid.IntRange(0, 5).Draw(rt, "type"))
+			r.Type = zonelog.MarkerType(rapid.IntRange(0, 5).Draw(rt, "type"))
 			r.Data = rapid.Uint64().Draw(rt, "data")
 			if rapid.Bool().Draw(rt, "meta") {
 				r.Meta = `{"a":1,"b":2}`
@@ -253,7 +253,7 @@ func TestWriteReadRoundTrip(t *testing.T) {
 	})
 }
 
-func dataOf(l *components.DeviceLog, m int) uint64 {
+func dataOf(l *zonelog.DeviceLog, m int) uint64 {
 	if l.Data == nil {
 		return 0
 	}

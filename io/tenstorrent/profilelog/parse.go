@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // chunk is one block of whole lines and what a worker made of it. Ids are
@@ -24,14 +24,14 @@ type chunk struct {
 	metaBuf        []byte
 
 	newDefs  []protoDef
-	newLanes []components.ZoneLane
-	newRuns  []components.LogRun
+	newLanes []zonelog.ZoneLane
+	newRuns  []zonelog.LogRun
 	reset    bool // the worker started new dictionaries with this chunk
 
-	skips []components.LineSkip // rows of the chunk, lines skipped so far
-	lines uint64                // lines consumed
-	stop  int                   // offset of a line that is not a row, -1 for none
-	diags components.Diagnostics
+	skips []zonelog.LineSkip // rows of the chunk, lines skipped so far
+	lines uint64             // lines consumed
+	stop  int                // offset of a line that is not a row, -1 for none
+	diags zonelog.Diagnostics
 
 	by   *worker
 	done chan struct{}
@@ -40,9 +40,9 @@ type chunk struct {
 
 // protoDef is a kind of marker before keys are shared.
 type protoDef struct {
-	key   components.ZoneKey
+	key   zonelog.ZoneKey
 	timer uint32
-	typ   components.MarkerType
+	typ   zonelog.MarkerType
 	phase string
 	first uint32 // row of the chunk where it appeared
 	odd   bool   // unknown phase text
@@ -55,7 +55,7 @@ func (c *chunk) clear() {
 	c.newDefs, c.newLanes, c.newRuns = c.newDefs[:0], c.newLanes[:0], c.newRuns[:0]
 	c.skips, c.lines, c.stop, c.tail = c.skips[:0], 0, -1, 0
 	c.reset, c.last = false, false
-	c.diags = components.Diagnostics{}
+	c.diags = zonelog.Diagnostics{}
 }
 
 // worker parses chunks. It keeps what it has seen, so that a row costs a
@@ -119,7 +119,7 @@ func (w *worker) parse(c *chunk) {
 		c.lines++
 		if !w.row(c, lay, line, complete) {
 			skipped++
-			c.skips = append(c.skips, components.LineSkip{Row: uint32(len(c.time)), Add: skipped})
+			c.skips = append(c.skips, zonelog.LineSkip{Row: uint32(len(c.time)), Add: skipped})
 		}
 		pos = next
 	}
@@ -361,7 +361,7 @@ func (w *worker) laneOf(c *chunk, lay *layout, line []byte, n int) (uint32, bool
 			}
 			return int32(v), true
 		}
-		var ln components.ZoneLane
+		var ln zonelog.ZoneLane
 		for _, p := range []struct {
 			r   role
 			dst *int32
@@ -416,7 +416,7 @@ func (w *worker) runOf(c *chunk, lay *layout, line []byte, n int) (uint32, bool)
 	}
 	id, ok := w.runs[string(key)]
 	if !ok {
-		r := components.LogRun{RunID: -1, HostID: -1, TraceID: -1, TraceCounter: -1}
+		r := zonelog.LogRun{RunID: -1, HostID: -1, TraceID: -1, TraceCounter: -1}
 		for _, p := range []struct {
 			r   role
 			dst *int64
@@ -521,11 +521,11 @@ func (w *worker) protoDef(c *chunk, lay *layout, line []byte, n int) (protoDef, 
 		case 2, 3:
 			d.key.ID, d.key.Name = 2, risc+"-KERNEL"
 		default:
-			d.typ = components.MarkerEvent
+			d.typ = zonelog.MarkerEvent
 			return d, true
 		}
 		if d.timer >= 3 {
-			d.typ = components.MarkerEnd
+			d.typ = zonelog.MarkerEnd
 		}
 		return d, true
 	}
@@ -542,11 +542,11 @@ func (w *worker) protoDef(c *chunk, lay *layout, line []byte, n int) (protoDef, 
 	d.phase = string(get(rPhase))
 	d.typ, ok = phaseType(d.phase)
 	d.odd = !ok && d.phase != ""
-	if d.phase == "" && d.timer>>16 > 0 && d.timer>>16 < components.NumMarkers && !lay.typed {
-		d.typ = components.MarkerType(d.timer >> 16)
+	if d.phase == "" && d.timer>>16 > 0 && d.timer>>16 < zonelog.NumMarkers && !lay.typed {
+		d.typ = zonelog.MarkerType(d.timer >> 16)
 	}
 	d.key.ID = d.timer
-	zone := d.typ == components.MarkerStart || d.typ == components.MarkerEnd
+	zone := d.typ == zonelog.MarkerStart || d.typ == zonelog.MarkerEnd
 	switch {
 	case zone && d.timer >= 1 && d.timer <= 4 && d.key.Line == 0:
 		// Logs up to V5 that carry the fixed ids 1..4 pair 1 with 4, 2 with 3.

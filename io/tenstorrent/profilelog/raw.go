@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Sizes of the profiler buffer of one processor in L1, in markers and in
@@ -72,16 +72,16 @@ func (y Layout) Decode(hi, lo uint32) (timer uint32, time uint64, ok bool) {
 func (y Layout) PacketShift() uint { return y.IDBits - 3 }
 
 // Packet splits a timer id into packet type and zone id.
-func (y Layout) Packet(timer uint32) (components.MarkerType, uint32) {
+func (y Layout) Packet(timer uint32) (zonelog.MarkerType, uint32) {
 	s := y.PacketShift()
-	return components.MarkerType(timer >> s), timer & (1<<s - 1)
+	return zonelog.MarkerType(timer >> s), timer & (1<<s - 1)
 }
 
 // RawMarker is one marker of a raw buffer.
 type RawMarker struct {
 	Word  int // offset in words where it lies
 	Timer uint32
-	Type  components.MarkerType
+	Type  zonelog.MarkerType
 	ID    uint32 // zone id, without packet type
 	Time  uint64
 	Sum   uint32    // of a ZONE_TOTAL
@@ -166,7 +166,7 @@ func DecodeRaw(words []uint32, y Layout) ([]RawRun, []RawProblem) {
 				continue // never written in this launch
 			}
 			typ, zid := y.Packet(timer)
-			want := components.MarkerType(s & 1)
+			want := zonelog.MarkerType(s & 1)
 			if !ok || typ != want {
 				fail(i+w, "guaranteed slot %d holds 0x%08x 0x%08x", s, hi, lo)
 				continue
@@ -193,17 +193,17 @@ func DecodeRaw(words []uint32, y Layout) ([]RawRun, []RawProblem) {
 			m.Type, m.ID = y.Packet(timer)
 			payload := 0
 			switch m.Type {
-			case components.MarkerTotal:
+			case zonelog.MarkerTotal:
 				// The low word is the sum; the time is that of the launch.
 				m.Sum, m.Time = lo, 0
 				if len(r.Markers) > 0 {
 					m.Time = r.Markers[0].Time
 				}
-			case components.MarkerData:
+			case zonelog.MarkerData:
 				payload = 1
-			case components.MarkerData16:
+			case zonelog.MarkerData16:
 				payload = 2
-			case components.MarkerStart, components.MarkerEnd, components.MarkerEvent:
+			case zonelog.MarkerStart, zonelog.MarkerEnd, zonelog.MarkerEvent:
 			default:
 				fail(i, "packet type %d is unknown", m.Type)
 				i += 2

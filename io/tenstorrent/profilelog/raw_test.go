@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/ecs/proptest"
 )
 
@@ -23,7 +23,7 @@ func TestSeedMarker(t *testing.T) {
 	if hi != 0x81771EEB || lo != 1153501655 {
 		t.Errorf("start is 0x%08x %d", hi, lo)
 	}
-	hi, lo = LayoutSeed.Encode(6001+components.ZoneEndBit, end)
+	hi, lo = LayoutSeed.Encode(6001+zonelog.ZoneEndBit, end)
 	if hi != 0x91771EEB || lo != 1153501998 {
 		t.Errorf("end is 0x%08x %d", hi, lo)
 	}
@@ -31,7 +31,7 @@ func TestSeedMarker(t *testing.T) {
 	if timer != 71537 || time != end || !ok {
 		t.Errorf("end decodes to %d, %d, %v", timer, time, ok)
 	}
-	if typ, id := LayoutSeed.Packet(130766); typ != components.MarkerEnd || id != 65230 {
+	if typ, id := LayoutSeed.Packet(130766); typ != zonelog.MarkerEnd || id != 65230 {
 		t.Errorf("130766 is %v of %d", typ, id)
 	}
 	if uint64(end-start) != 343 || 16403633604827-16403633602836 != 1991 {
@@ -86,13 +86,13 @@ func encodeRuns(runs []RawRun, y Layout) []uint32 {
 				continue
 			}
 			m.Word = len(w)
-			if m.Type == components.MarkerTotal {
+			if m.Type == zonelog.MarkerTotal {
 				hi, _ = y.Encode(m.Timer, 0)
 				lo = m.Sum
 			}
 			w = append(w, hi, lo)
 			for d := range int(m.Type) - 2 {
-				if m.Type == components.MarkerData && d < 1 || m.Type == components.MarkerData16 && d < 2 {
+				if m.Type == zonelog.MarkerData && d < 1 || m.Type == zonelog.MarkerData16 && d < 2 {
 					w = append(w, uint32(m.Data[d]>>32), uint32(m.Data[d]))
 				}
 			}
@@ -119,21 +119,21 @@ func drawRuns(t *rapid.T, y Layout) []RawRun {
 		limit := uint64(1)<<(32+y.TimeHigh) - 1
 		for s := SlotFWStart; s < SlotCustom; s++ {
 			if rapid.IntRange(0, 5).Draw(t, "slot") > 0 {
-				r.Markers = append(r.Markers, RawMarker{Type: components.MarkerType(s & 1), ID: uint32(rapid.IntRange(1, 65535).Draw(t, "id")), Time: rapid.Uint64Range(0, limit).Draw(t, "time"), Slot: s})
+				r.Markers = append(r.Markers, RawMarker{Type: zonelog.MarkerType(s & 1), ID: uint32(rapid.IntRange(1, 65535).Draw(t, "id")), Time: rapid.Uint64Range(0, limit).Draw(t, "time"), Slot: s})
 			}
 		}
 		for range rapid.IntRange(0, 12).Draw(t, "custom") {
-			m := RawMarker{Type: components.MarkerType(rapid.IntRange(0, 5).Draw(t, "type")), ID: uint32(rapid.IntRange(1, 65535).Draw(t, "id")), Time: rapid.Uint64Range(1, limit).Draw(t, "time"), Slot: SlotCustom}
+			m := RawMarker{Type: zonelog.MarkerType(rapid.IntRange(0, 5).Draw(t, "type")), ID: uint32(rapid.IntRange(1, 65535).Draw(t, "id")), Time: rapid.Uint64Range(1, limit).Draw(t, "time"), Slot: SlotCustom}
 			switch m.Type {
-			case components.MarkerTotal:
+			case zonelog.MarkerTotal:
 				m.Sum, m.Time = rapid.Uint32().Draw(t, "sum"), 0
 				if len(r.Markers) > 0 {
 					m.Time = r.Markers[0].Time
 				}
-			case components.MarkerData16:
+			case zonelog.MarkerData16:
 				m.Data[1] = rapid.Uint64().Draw(t, "data")
 				m.Data[0] = rapid.Uint64().Draw(t, "data")
-			case components.MarkerData:
+			case zonelog.MarkerData:
 				m.Data[0] = rapid.Uint64().Draw(t, "data")
 			}
 			r.Markers = append(r.Markers, m)
@@ -164,8 +164,8 @@ func TestRawRoundTrip(t *testing.T) {
 func TestRawDamage(t *testing.T) {
 	mk := func(host int64) RawRun {
 		return RawRun{Risc: 1, Flat: 9, RunID: -1, HostID: host, Markers: []RawMarker{
-			{Type: components.MarkerStart, ID: 5, Time: 100, Slot: SlotFWStart}, {Type: components.MarkerEnd, ID: 5, Time: 900, Slot: SlotFWEnd},
-			{Type: components.MarkerStart, ID: 77, Time: 200, Slot: SlotCustom}, {Type: components.MarkerEnd, ID: 77, Time: 300, Slot: SlotCustom}}}
+			{Type: zonelog.MarkerStart, ID: 5, Time: 100, Slot: SlotFWStart}, {Type: zonelog.MarkerEnd, ID: 5, Time: 900, Slot: SlotFWEnd},
+			{Type: zonelog.MarkerStart, ID: 77, Time: 200, Slot: SlotCustom}, {Type: zonelog.MarkerEnd, ID: 77, Time: 300, Slot: SlotCustom}}}
 	}
 	build := func() []uint32 { return encodeRuns([]RawRun{mk(1), mk(2), mk(3)}, LayoutClassic) }
 	n := len(build()) / 3

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 	"perfsim/io/format"
 )
 
@@ -48,7 +48,7 @@ const (
 var errTooManyRows = errors.New("too many rows")
 
 // ReadFile reads a device log, compressed with gzip or zstd or plain.
-func ReadFile(ctx context.Context, path string, opt Options) (*components.DeviceLog, error) {
+func ReadFile(ctx context.Context, path string, opt Options) (*zonelog.DeviceLog, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func Unwrap(r io.Reader) (out io.Reader, plain bool, closer func(), err error) {
 // Read reads a device log. It fails only where nothing can be used: the
 // input cannot be read, is not a device log, or ctx ends. An empty log gives
 // a DeviceLog whose diagnostics say so.
-func Read(ctx context.Context, r io.Reader, opt Options) (*components.DeviceLog, error) {
+func Read(ctx context.Context, r io.Reader, opt Options) (*zonelog.DeviceLog, error) {
 	if opt.Name == "" {
 		opt.Name = "device log"
 	}
@@ -106,7 +106,7 @@ func Read(ctx context.Context, r io.Reader, opt Options) (*components.DeviceLog,
 	if !plain {
 		opt.Size = 0
 	}
-	b := &builder{opt: opt, log: &components.DeviceLog{}, packed: !plain}
+	b := &builder{opt: opt, log: &zonelog.DeviceLog{}, packed: !plain}
 	if b.opt.MaxRows == 0 || b.opt.MaxRows > 1<<32-2 {
 		b.opt.MaxRows = 1<<32 - 2
 	}
@@ -123,7 +123,7 @@ func Read(ctx context.Context, r io.Reader, opt Options) (*components.DeviceLog,
 // builder joins chunks in file order.
 type builder struct {
 	opt  Options
-	log  *components.DeviceLog
+	log  *zonelog.DeviceLog
 	lane []uint32 // lane of each row, in file order, until the rows are ordered
 
 	packed bool // the input is compressed
@@ -136,18 +136,18 @@ type builder struct {
 	bytes   int64
 	own     worker // parses what comes behind a line that is not a row
 
-	laneID map[components.ZoneLane]uint32
-	runID  map[components.LogRun]uint32
-	keyID  map[components.ZoneKey]uint32
-	defID  map[components.ZoneDef]uint32
+	laneID map[zonelog.ZoneLane]uint32
+	runID  map[zonelog.LogRun]uint32
+	keyID  map[zonelog.ZoneKey]uint32
+	defID  map[zonelog.ZoneDef]uint32
 	metaID map[string]uint32
 }
 
 func (b *builder) init() {
-	b.laneID = map[components.ZoneLane]uint32{}
-	b.runID = map[components.LogRun]uint32{}
-	b.keyID = map[components.ZoneKey]uint32{}
-	b.defID = map[components.ZoneDef]uint32{}
+	b.laneID = map[zonelog.ZoneLane]uint32{}
+	b.runID = map[zonelog.LogRun]uint32{}
+	b.keyID = map[zonelog.ZoneKey]uint32{}
+	b.defID = map[zonelog.ZoneDef]uint32{}
 	b.metaID = map[string]uint32{}
 }
 
@@ -385,7 +385,7 @@ func (b *builder) header(text []byte, setLayout func(*layout)) error {
 	b.log.Sessions = append(b.log.Sessions, l.session)
 	b.info = info{}
 	b.skipped = b.lines - uint64(len(b.log.Time))
-	b.log.Skips = append(b.log.Skips, components.LineSkip{Row: uint32(len(b.log.Time)), Add: b.skipped + 1})
+	b.log.Skips = append(b.log.Skips, zonelog.LineSkip{Row: uint32(len(b.log.Time)), Add: b.skipped + 1})
 	setLayout(l)
 	return nil
 }
@@ -448,7 +448,7 @@ func (b *builder) skip() {
 		b.log.Skips[n-1].Add = b.skipped + 1
 		return
 	}
-	b.log.Skips = append(b.log.Skips, components.LineSkip{Row: row, Add: b.skipped + 1})
+	b.log.Skips = append(b.log.Skips, zonelog.LineSkip{Row: row, Add: b.skipped + 1})
 }
 
 func (b *builder) reparse(c *chunk, buf []byte, at int, last bool) {
@@ -517,12 +517,12 @@ func (b *builder) appendRows(c *chunk) error {
 	return nil
 }
 
-func appendSkip(s []components.LineSkip, row uint32, add uint64) []components.LineSkip {
+func appendSkip(s []zonelog.LineSkip, row uint32, add uint64) []zonelog.LineSkip {
 	if n := len(s); n > 0 && s[n-1].Row == row {
 		s[n-1].Add = add
 		return s
 	}
-	return append(s, components.LineSkip{Row: row, Add: add})
+	return append(s, zonelog.LineSkip{Row: row, Add: add})
 }
 
 // reserve sizes the columns from the first chunk, so that they do not grow
@@ -583,5 +583,5 @@ func (b *builder) def(p protoDef, c *chunk) uint32 {
 		b.log.Diags.Add(diagNoName, 1, line, fmt.Sprintf("timer id %d", p.timer))
 	}
 	k := intern(b.keyID, &b.log.Keys, p.key)
-	return intern(b.defID, &b.log.Defs, components.ZoneDef{Timer: p.timer, Type: p.typ, Key: k, Phase: p.phase})
+	return intern(b.defID, &b.log.Defs, zonelog.ZoneDef{Timer: p.timer, Type: p.typ, Key: k, Phase: p.phase})
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
-	"perfsim/components"
 	"perfsim/components/datadir"
+	"perfsim/components/zonelog"
 )
 
-func readText(t testing.TB, text string, opt Options) *components.DeviceLog {
+func readText(t testing.TB, text string, opt Options) *zonelog.DeviceLog {
 	t.Helper()
 	l, err := Read(context.Background(), strings.NewReader(text), opt)
 	if err != nil {
@@ -33,7 +33,7 @@ func readText(t testing.TB, text string, opt Options) *components.DeviceLog {
 }
 
 // checkLog tests what must hold of every log, however damaged.
-func checkLog(t testing.TB, l *components.DeviceLog) {
+func checkLog(t testing.TB, l *zonelog.DeviceLog) {
 	t.Helper()
 	n := l.Rows()
 	if len(l.Def) != n || len(l.Run) != n || l.Src.Len() != n || l.Data != nil && len(l.Data) != n {
@@ -71,7 +71,7 @@ func checkLog(t testing.TB, l *components.DeviceLog) {
 				t.Fatalf("zone %d ends before it starts", z)
 			}
 			db, de := l.Defs[l.Def[b]], l.Defs[l.Def[e]]
-			if db.Type != components.MarkerStart || de.Type != components.MarkerEnd || db.Key != de.Key {
+			if db.Type != zonelog.MarkerStart || de.Type != zonelog.MarkerEnd || db.Key != de.Key {
 				t.Fatalf("zone %d pairs %+v with %+v", z, db, de)
 			}
 			used[b]++
@@ -79,7 +79,7 @@ func checkLog(t testing.TB, l *components.DeviceLog) {
 			if z > lo && b <= l.Zones.Begin[z-1] {
 				t.Fatalf("zone %d is not in order of its start", z)
 			}
-			if p := l.Zones.Parent[z]; p != components.NoZone {
+			if p := l.Zones.Parent[z]; p != zonelog.NoZone {
 				if p < lo || p >= z || l.Time[l.Zones.Begin[p]] > l.Time[b] || l.Time[l.Zones.End[p]] < l.Time[e] {
 					t.Fatalf("zone %d is not inside its parent %d", z, p)
 				}
@@ -96,7 +96,7 @@ func checkLog(t testing.TB, l *components.DeviceLog) {
 	}
 	for m := range used {
 		want := uint8(0)
-		if ty := l.Type(m); ty == components.MarkerStart || ty == components.MarkerEnd {
+		if ty := l.Type(m); ty == zonelog.MarkerStart || ty == zonelog.MarkerEnd {
 			want = 1
 		}
 		if used[m] != want {
@@ -105,7 +105,7 @@ func checkLog(t testing.TB, l *components.DeviceLog) {
 	}
 }
 
-func diagText(l *components.DeviceLog) string {
+func diagText(l *zonelog.DeviceLog) string {
 	var b strings.Builder
 	for _, d := range l.Diags.All() {
 		fmt.Fprintf(&b, "%s %d line %d\n", d.Code, d.Count, d.Line)
@@ -163,7 +163,7 @@ func TestRealLogs(t *testing.T) {
 			}
 			first, last := ^uint64(0), uint64(0)
 			for m := range l.Time {
-				if l.Type(m) == components.MarkerStart {
+				if l.Type(m) == zonelog.MarkerStart {
 					first = min(first, l.Time[m])
 				}
 				last = max(last, l.Time[m])
@@ -351,7 +351,7 @@ func TestEveryVersion(t *testing.T) {
 						if l.Meta(m) != tc.meta {
 							t.Errorf("meta data %q", l.Meta(m))
 						}
-						if l.Type(m) == components.MarkerTotal && l.Keys[l.Defs[l.Def[m]].Key].ID != 996 {
+						if l.Type(m) == zonelog.MarkerTotal && l.Keys[l.Defs[l.Def[m]].Key].ID != 996 {
 							t.Errorf("sum has key %+v", l.Keys[l.Defs[l.Def[m]].Key])
 						}
 					}
@@ -497,7 +497,7 @@ func TestWorkersAgree(t *testing.T) {
 		}
 		buf.WriteString("this line is not a row\n")
 	}
-	var want *components.DeviceLog
+	var want *zonelog.DeviceLog
 	for _, n := range []int{1, 2, 5} {
 		l, err := Read(context.Background(), bytes.NewReader(buf.Bytes()), Options{Workers: n})
 		if err != nil {
@@ -512,8 +512,8 @@ func TestWorkersAgree(t *testing.T) {
 			continue
 		}
 		a, b := *want, *l
-		for _, x := range []*components.DeviceLog{&a, &b} { // capacity is not compared, emptiness is not told from nil
-			x.Skips = append([]components.LineSkip{}, x.Skips...)
+		for _, x := range []*zonelog.DeviceLog{&a, &b} { // capacity is not compared, emptiness is not told from nil
+			x.Skips = append([]zonelog.LineSkip{}, x.Skips...)
 		}
 		if !reflect.DeepEqual(&a, &b) {
 			t.Fatalf("%d workers: %d rows, %d zones, diagnostics\n%s", n, l.Rows(), l.Zones.Len(), diagText(l))
@@ -651,7 +651,7 @@ func TestSources(t *testing.T) {
 	if !ok || z.Name != "l1_to_l1" || z.File != "./kernel.cpp" || z.Line != 43 {
 		t.Errorf("6001 is %+v", z)
 	}
-	if z, _ := s.Lookup(uint32(components.ZoneHash16("f(a, b),./k.cpp,7,KERNEL_PROFILER"))); z.Name != "f(a, b)" {
+	if z, _ := s.Lookup(uint32(zonelog.ZoneHash16("f(a, b),./k.cpp,7,KERNEL_PROFILER"))); z.Name != "f(a, b)" {
 		t.Errorf("commas in a name: %+v", z)
 	}
 	// Names come from the source log where the device log has none.
@@ -668,7 +668,7 @@ func TestSourceCollision(t *testing.T) {
 	var a, b string
 	for i := 0; a == ""; i++ {
 		text := fmt.Sprintf("ZONE-%d,./k.cpp,%d,KERNEL_PROFILER", i, i)
-		h := components.ZoneHash16(text)
+		h := zonelog.ZoneHash16(text)
 		if old, ok := seen[h]; ok {
 			a, b = old, text
 		}
@@ -681,7 +681,7 @@ func TestSourceCollision(t *testing.T) {
 	if len(s.Collisions) != 1 || s.Collisions[0].A.Text != a || s.Collisions[0].B.Text != b {
 		t.Fatalf("collisions %+v", s.Collisions)
 	}
-	if z, ok := s.Lookup(uint32(components.ZoneHash16(a))); !ok || z.Text != a {
+	if z, ok := s.Lookup(uint32(zonelog.ZoneHash16(a))); !ok || z.Text != a {
 		t.Errorf("%+v", z)
 	}
 }
@@ -711,7 +711,7 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
-func zoneList(l *components.DeviceLog) []string {
+func zoneList(l *zonelog.DeviceLog) []string {
 	var out []string
 	for z := range l.Zones.Len() {
 		ln := l.Lanes[l.LaneOfZone(z)]

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Source is one zone of zone_src_locations.log.
@@ -114,7 +114,7 @@ func parseSource(line string) (Source, bool) {
 	if k < 0 {
 		return Source{}, false
 	}
-	return Source{Name: body[:k], File: body[k+1 : j], Line: uint32(n), Text: text, ID: components.ZoneHash16(text)}, true
+	return Source{Name: body[:k], File: body[k+1 : j], Line: uint32(n), Text: text, ID: zonelog.ZoneHash16(text)}, true
 }
 
 // Lookup returns the zone of a 16-bit id.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // role is what a column means, whatever its place.
@@ -76,7 +76,7 @@ type layout struct {
 	gen     int // differs for each session
 	n       int // number of columns
 	col     [numRoles]int8
-	session components.LogSession
+	session zonelog.LogSession
 
 	tailLo, tailHi int  // first and last of the columns name, phase, line, file where they lie together, else -1
 	runLo, runHi   int  // the same for the run identity
@@ -175,7 +175,7 @@ func parseInfo(line string) info {
 var nominalMHz = map[string]float64{"grayskull": 1200, "wormhole_b0": 1000, "wormhole": 1000, "blackhole": 1350}
 
 // newLayout reads a column header. in is the clock line before it, if any.
-func newLayout(line string, lineNo uint64, in info, gen int, diags *components.Diagnostics) (*layout, error) {
+func newLayout(line string, lineNo uint64, in info, gen int, diags *zonelog.Diagnostics) (*layout, error) {
 	names := strings.Split(strings.TrimRight(line, "\r\n"), ",")
 	if len(names) > maxColumns {
 		return nil, fmt.Errorf("line %d: the header has %d columns, more than %d", lineNo, len(names), maxColumns)
@@ -253,7 +253,7 @@ func newLayout(line string, lineNo uint64, in info, gen int, diags *components.D
 	}
 	l.typed = phaseName == "type"
 	l.old = !has(rPhase)
-	l.session = components.LogSession{Line: lineNo, Version: v, Arch: in.arch, FreqMHz: in.freq, MaxCores: max(in.maxCores, 0)}
+	l.session = zonelog.LogSession{Line: lineNo, Version: v, Arch: in.arch, FreqMHz: in.freq, MaxCores: max(in.maxCores, 0)}
 	l.lane4 = l.col[rDevice] == 0 && l.col[rX] == 1 && l.col[rY] == 2 && l.col[rRisc] == 3 && !has(rLogicalX) && !has(rLogicalY)
 	l.tailLo, l.tailHi, l.hasTail = span(l, tailRoles)
 	l.runLo, l.runHi, l.hasRun = span(l, runRoles)
@@ -306,20 +306,20 @@ func span(l *layout, roles []role) (lo, hi int, any bool) {
 }
 
 // phaseType gives the marker type of a phase text.
-func phaseType(s string) (components.MarkerType, bool) {
+func phaseType(s string) (zonelog.MarkerType, bool) {
 	switch s {
 	case "begin", "ZONE_START":
-		return components.MarkerStart, true
+		return zonelog.MarkerStart, true
 	case "end", "ZONE_END":
-		return components.MarkerEnd, true
+		return zonelog.MarkerEnd, true
 	case "sum", "ZONE_TOTAL":
-		return components.MarkerTotal, true
+		return zonelog.MarkerTotal, true
 	case "TS_DATA":
-		return components.MarkerData, true
+		return zonelog.MarkerData, true
 	case "TS_EVENT":
-		return components.MarkerEvent, true
+		return zonelog.MarkerEvent, true
 	case "TS_DATA_16B":
-		return components.MarkerData16, true
+		return zonelog.MarkerData16, true
 	}
-	return components.MarkerEvent, false
+	return zonelog.MarkerEvent, false
 }

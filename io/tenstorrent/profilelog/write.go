@@ -7,19 +7,19 @@ import (
 	"strconv"
 	"strings"
 
-	"perfsim/components"
+	"perfsim/components/zonelog"
 )
 
 // Row is one line of a device log, as a writer takes it. Absent numbers are
 // -1.
 type Row struct {
-	Lane  components.ZoneLane
+	Lane  zonelog.ZoneLane
 	Timer uint32
 	Time  uint64
 	Data  uint64
-	Run   components.LogRun
+	Run   zonelog.LogRun
 	Name  string
-	Type  components.MarkerType
+	Type  zonelog.MarkerType
 	Line  uint32
 	File  string
 	Meta  string
@@ -121,11 +121,11 @@ func (o *Writer) Write(r *Row) error {
 		sep()
 		if v <= 6 {
 			switch r.Type {
-			case components.MarkerStart:
+			case zonelog.MarkerStart:
 				b = append(b, "begin"...)
-			case components.MarkerEnd:
+			case zonelog.MarkerEnd:
 				b = append(b, "end"...)
-			case components.MarkerTotal:
+			case zonelog.MarkerTotal:
 				b = append(b, "sum"...)
 			}
 		} else {

@@ -57,7 +57,7 @@ type lateCall struct {
 // (header, computations), several of them (one after another, or in the
 // sections that lines "// -----" make in lit files), or text without a
 // header: computations, or just instructions. name is for messages. Errors
-// are *Error. The graphs satisfy components.Graph.Check; their strings are
+// are *Error. The graphs satisfy opgraph.Graph.Check; their strings are
 // parts of b, which must not be changed any more.
 func ReadText(name string, b []byte) ([]*opgraph.Graph, error) {
 	if off := int64(len(b)); off > maxText {

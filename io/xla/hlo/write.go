@@ -7,7 +7,7 @@ import (
 )
 
 // AppendText appends a graph as HLO text that ReadText reads back as an
-// equal graph (components.GraphDiff). Names that HLO text cannot hold are
+// equal graph (opgraph.GraphDiff). Names that HLO text cannot hold are
 // changed: bytes that are no letter, digit, '_', '-' or '.' become '_', and a
 // name that would occur twice in a computation gets a number. The name of the
 // module may have any printable ASCII but a comma. Strings may hold any bytes;

@@ -44,7 +44,7 @@ func Sniff(head []byte) bool {
 // Read reads every module of an MLIR text: modules one after another or in
 // the sections that lines "// -----" make, or functions without a module
 // around them. name is for messages. Errors are *Error, or wrap ErrBytecode.
-// The graphs satisfy components.Graph.Check.
+// The graphs satisfy opgraph.Graph.Check.
 func Read(name string, b []byte) ([]*opgraph.Graph, error) {
 	if bytes.HasPrefix(b, []byte(bytecodeMagic)) {
 		return nil, &bytecodeError{name}

@@ -1,4 +1,6 @@
-package components
+// Package zonelog holds the log of a device profiler: lanes, markers and the
+// zones that they make, as tables.
+package zonelog
 
 import (
 	"sort"
