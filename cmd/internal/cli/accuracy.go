@@ -78,6 +78,10 @@ func printAccuracy(w io.Writer, r *accuracy.Report, items bool) error {
 		if c.Ranges > 0 {
 			inside = fmt.Sprintf("%d of %d", c.Inside, c.Ranges)
 		}
+		if c.Predicted == 0 {
+			sayf(tw, "%s\t0\t%d\t\t\t\t\t\n", c.Name, c.Skipped)
+			continue
+		}
 		sayf(tw, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.2f\t%s\t\n", c.Name, c.Predicted, c.Skipped, c.Median, c.Worst, c.Ratio, inside)
 	}
 	if err := tw.Flush(); err != nil {

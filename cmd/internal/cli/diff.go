@@ -365,10 +365,13 @@ func plusMinus(d float64) string {
 // known.
 func printDiffFigures(out io.Writer, a, b *compare.Work) error {
 	tw := newTable(out)
-	head := "\nWORK\tA\tB\tDIFFERENCE\t\n"
+	headed := false
 	row := func(name, x, y, d string) {
-		sayf(tw, "%s%s\t%s\t%s\t%s\t\n", head, name, x, y, d)
-		head = ""
+		if !headed {
+			fmt.Fprintln(tw, "\nWORK\tA\tB\tDIFFERENCE\t")
+			headed = true
+		}
+		sayf(tw, "%s\t%s\t%s\t%s\t\n", name, x, y, d)
 	}
 	amount := func(name string, x, y *uint64, text func(float64) string) {
 		if x == nil || y == nil || *x == 0 && *y == 0 {

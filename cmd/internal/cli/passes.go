@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -46,14 +45,13 @@ with --enable-perf-sim.`,
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
-			tw := newTable(c.OutOrStdout())
-			fmt.Fprintln(tw, "ORDER\tPASS\tFLAG\tREADS\tWRITES\tWHAT")
+			tw := newFacts(c.OutOrStdout())
 			for _, r := range rows {
-				flag := ""
+				name := r.Name
 				if r.Flagged {
-					flag = "--enable-perf-sim"
+					name += " (--enable-perf-sim)"
 				}
-				sayf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Ordinal, r.Name, flag, join(r.Reads), join(r.Writes), r.Doc)
+				sayf(tw, "%d\t%s\n\t%s\n\treads: %s\n\twrites: %s\n", r.Ordinal, name, r.Doc, join(r.Reads), join(r.Writes))
 			}
 			return tw.Flush()
 		}}
