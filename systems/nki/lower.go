@@ -178,21 +178,34 @@ func (b *builder) tables() {
 	b.where = make([]uint32, len(x.tiles))
 	t := &m.Locations
 	names := make([]ecs.Symbol, len(b.rec.Tensors))
-	ours := m.Symbols.InternString("constant")
+	used := map[string]bool{}
+	// unique returns n, or n with a number where another location has it: a
+	// kernel may give two buffers one name, BIR JSON tells them apart by it.
+	unique := func(n string) ecs.Symbol {
+		name := n
+		for k := 2; used[name]; k++ {
+			name = fmt.Sprintf("%s#%d", n, k)
+		}
+		used[name] = true
+		return m.Symbols.InternString(name)
+	}
 	for i := range x.tiles {
 		ti := &x.tiles[i]
 		if ti.first < 0 {
 			continue
 		}
-		name, kind := ours, uint8(7)
-		if ti.tensor >= 0 {
+		var name ecs.Symbol
+		kind := uint8(7)
+		if ti.tensor < 0 {
+			name = unique("constant")
+		} else {
 			r := &b.rec.Tensors[ti.tensor]
 			if names[ti.tensor] == 0 {
 				n := r.Name
 				if n == "" {
 					n = fmt.Sprintf("%s%d", map[components.Memory]string{components.MemSBUF: "sb", components.MemPSUM: "ps", components.MemDRAM: "hbm"}[r.Memory], ti.tensor)
 				}
-				names[ti.tensor] = m.Symbols.InternString(n)
+				names[ti.tensor] = unique(n)
 			}
 			name, kind = names[ti.tensor], tensorKind(r.Kind)
 		}

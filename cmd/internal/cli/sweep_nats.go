@@ -31,7 +31,7 @@ type offer struct {
 }
 
 func (f *accessFlags) access() (natsq.Access, error) {
-	token, err := f.token()
+	token, err := readToken(f.tokenFile)
 	return natsq.Access{Token: token, Cert: f.cert, Key: f.key, CA: f.ca}, err
 }
 

@@ -2,11 +2,7 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,26 +33,6 @@ func (f *accessFlags) check() error {
 		return usagef("--tls-cert and --tls-key go together")
 	}
 	return nil
-}
-
-// token returns the token, "" for none.
-func (f *accessFlags) token() (string, error) {
-	if f.tokenFile == "" {
-		return os.Getenv(tokenVariable), nil
-	}
-	file, err := os.Open(f.tokenFile)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 1<<12))
-	if err != nil {
-		return "", err
-	}
-	if s := strings.TrimSpace(string(text)); s != "" {
-		return s, nil
-	}
-	return "", fmt.Errorf("%s holds no token", f.tokenFile)
 }
 
 // queueFlags are the flags of a sweep whose workers are elsewhere.
