@@ -541,6 +541,9 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 			return err
 		}
 	}
+	if !f.epochs { // whose drawings stay as they are
+		out = &wrapper{w: out}
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

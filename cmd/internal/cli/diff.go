@@ -189,7 +189,7 @@ func printDiff(out io.Writer, r *compare.Report) error {
 		name string
 		*compare.Errors
 	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
-		sayf(out, "\n%s of matched instructions differ by %s (median),\n%s (90th percentile), %s (most); %.2f, %.2f and %.2f %% of the kernel\n",
+		sayf(out, "\n%s of matched instructions differ by %s (median),\n%s (90th percentile), %s (most):\n%.2f, %.2f and %.2f %% of the kernel\n",
 			e.name, nanos(uint64(e.P50)), nanos(uint64(e.P90)), nanos(uint64(e.Max)), e.P50Percent, e.P90Percent, e.MaxPercent)
 		for _, x := range e.Worst {
 			printDiffRow(out, &x)

@@ -352,10 +352,10 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 				sayf(tw, "  %s\t%s %5.1f %%\t%s\t%s\t\n", name, bar(v), 100*v, timeText(ns), text)
 			}
 		}
-		line("issue", e.IssueNS, "an instruction keeps the engine")
+		line("issue", e.IssueNS, "keeps the engine")
 		line("slowed down", e.StretchNS, "instructions that take longer than their cost: a slow clock, a shared bandwidth")
 		line("control", e.ControlNS, "its sequencer's own instructions, waits for semaphores included")
-		line("finish", e.FinishNS, "a result is outstanding, the next instruction has not started")
+		line("finish", e.FinishNS, "a result is outstanding")
 		for _, s := range e.Idle {
 			c, _ := components.ParseCause(s.Name)
 			line("idle: "+s.Name, s.NS, c.Text())

@@ -54,10 +54,9 @@ func newMachineList() *cobra.Command {
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), rows)
 			}
-			tw := newTable(c.OutOrStdout())
-			fmt.Fprintln(tw, "NAME\tALSO\tMODELS\tWHAT")
+			tw := newFacts(c.OutOrStdout())
 			for _, r := range rows {
-				sayf(tw, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "), r.Title)
+				sayf(tw, "%s\t%s\n\talso %s; models: %s\n", r.Name, r.Title, strings.Join(r.Aliases, ", "), strings.Join(r.Models, ", "))
 			}
 			return tw.Flush()
 		}}

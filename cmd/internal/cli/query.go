@@ -95,15 +95,15 @@ func listFields(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, query.Fields())
 	}
-	tw := newTable(out)
+	tw := newFacts(out)
 	edges := false
-	fmt.Fprintln(tw, "FIELD\tKIND\tWHAT")
+	fmt.Fprintln(tw, "FIELD (KIND)\tWHAT")
 	for _, f := range query.Fields() {
 		if f.Edge && !edges {
 			edges = true
-			fmt.Fprintln(tw, "of dependencies only:\t\t")
+			fmt.Fprintln(tw, "of dependencies only:\t")
 		}
-		sayf(tw, "%s\t%s\t%s\n", f.Name, f.Kind, f.Doc)
+		sayf(tw, "%s (%s)\t%s\n", f.Name, f.Kind, f.Doc)
 	}
 	return tw.Flush()
 }

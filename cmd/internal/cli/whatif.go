@@ -152,11 +152,13 @@ func listParameters(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, whatif.Parameters())
 	}
-	tw := newTable(out)
+	w := &wrapper{w: out}
 	for _, p := range whatif.Parameters() {
-		sayf(tw, "%s\t%s\n", p.Name, p.Doc)
+		if _, err := sayf(w, "%s\n    %s\n", p.Name, p.Doc); err != nil {
+			return err
+		}
 	}
-	return tw.Flush()
+	return nil
 }
 
 // printSweep prints the points; where one parameter varies the latencies are
@@ -292,6 +294,6 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "\nA parameter with elasticity -0.5 lowers the latency by 0.5 % when it grows by 1 %.")
+	_, err := fmt.Fprintln(out, "\nElasticity -0.5: the latency falls by 0.5 % when the parameter grows by 1 %.")
 	return err
 }
