@@ -6,19 +6,16 @@ import (
 	"perfsim/components/opgraph"
 )
 
-// What a value may be at most: far beyond any memory, and small enough that
-// sizes in bytes of tiles, rows and partitions fit 64 bits.
-const (
-	mostElems = 1 << 40 // elements of a dimension
-	mostSize  = 1 << 50 // of a value
-)
+// mostElems is how many elements a dimension may have: more than any program,
+// tests of compilers included, and few enough that the bytes of a row of it fit
+// 64 bits on every partition. Sizes of whole values saturate.
+const mostElems = 1 << 48
 
-// checkSizes refuses graphs with values beyond any memory.
+// checkSizes refuses graphs with dimensions beyond any program.
 func checkSizes(g *opgraph.Graph) error {
 	t := &g.Shapes
 	for op := range opgraph.OpID(g.NumOps()) {
-		s := g.Ops.Shape[op]
-		leaves := []opgraph.ShapeID{s}
+		leaves := []opgraph.ShapeID{g.Ops.Shape[op]}
 		for len(leaves) > 0 {
 			s := leaves[len(leaves)-1]
 			leaves = leaves[:len(leaves)-1]
@@ -28,12 +25,9 @@ func checkSizes(g *opgraph.Graph) error {
 			}
 			for i, d := range t.Dims(s) {
 				if d > mostElems {
-					return fmt.Errorf("operator %s: dimension %d has %d elements, more than 2^40", g.OpText(op), i, d)
+					return fmt.Errorf("operator %s: dimension %d has %d elements, more than 2^48", g.OpText(op), i, d)
 				}
 			}
-		}
-		if b := t.Bytes(s); b > mostSize {
-			return fmt.Errorf("operator %s: a value of %d bytes, more than 2^50", g.OpText(op), b)
 		}
 	}
 	return nil
