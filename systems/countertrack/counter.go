@@ -221,8 +221,8 @@ func (c *counters) transfers() {
 		if rate := c.memory().HBMRate; !measured && rate > 0 {
 			level(read[k], write[k], rate*float64(c.width))
 		}
-		c.add(c.of(k, "device memory read"), "B/ns", func(n int) float64 { return round(read[k][n] / float64(c.width)) })
-		c.add(c.of(k, "device memory written"), "B/ns", func(n int) float64 { return round(write[k][n] / float64(c.width)) })
+		c.add(c.of(k, "HBM read"), "B/ns", func(n int) float64 { return round(read[k][n] / float64(c.width)) })
+		c.add(c.of(k, "HBM written"), "B/ns", func(n int) float64 { return round(write[k][n] / float64(c.width)) })
 	}
 }
 

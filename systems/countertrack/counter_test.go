@@ -81,7 +81,7 @@ func TestCounters(t *testing.T) {
 	}{
 		{"busy DMA", 0, 100}, {"busy DMA", 255, 100}, {"busy DMA", 256, 0},
 		{"busy PE", 255, 0}, {"busy PE", 300, 100}, {"busy DVE", 767, 0}, {"busy DVE", 1023, 100},
-		{"device memory read", 100, 16}, {"device memory read", 256, 0},
+		{"HBM read", 100, 16}, {"HBM read", 256, 0},
 		{"PSUM banks in use", 255, 0}, {"PSUM banks in use", 256, 1}, {"PSUM banks in use", 700, 1}, {"PSUM banks in use", 1023, 1},
 		{"SBUF in use", 0, 1024}, {"SBUF in use", 511, 1024}, {"SBUF in use", 512, 0}, {"SBUF in use", 800, 192}, {"SBUF in use", 1024, 0},
 	} {

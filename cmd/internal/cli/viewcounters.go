@@ -156,7 +156,7 @@ func (v *viewer) rates(memory bool) []web.Counter {
 	if p := work.Make(v.w).Peaks; p != nil {
 		peak = p.FLOPs / 1e12
 	}
-	if c, any := bytes.counter("device memory", "B/ns", 1, v.w.Machine.Memory.HBMRate); any {
+	if c, any := bytes.counter("HBM rate", "B/ns", 1, v.w.Machine.Memory.HBMRate); any {
 		out = append(out, c)
 	}
 	if c, any := flops.counter("FLOP rate", "TFLOP/s", 1e-3, peak); any {

@@ -117,7 +117,7 @@ func TestPageLabels(t *testing.T) {
 					case g.Parent >= 0:
 					case c.Name == "FLOP rate":
 						want += float64(g.FLOPs) / 1e3 // TFLOP/s times ns
-					case c.Name == "device memory":
+					case c.Name == "HBM rate":
 						want += float64(g.Bytes)
 					}
 				}

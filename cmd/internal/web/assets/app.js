@@ -979,7 +979,7 @@ async function operators(box) {
   const tree = document.createElement('div'), top = document.createElement('div');
   tree.className = 'tree';
   top.className = 'row head';
-  for (const [c, cls] of [['operator or scope', ''], ['busy', ''], ['on the critical path', 'time'], ['bound', 'more'], ['FLOPs', 'more'], ['device memory', 'more'], ['executions', 'count']]) top.append(text('span', c, cls));
+  for (const [c, cls] of [['operator or scope', ''], ['busy', ''], ['on the critical path', 'time'], ['bound', 'more'], ['FLOPs', 'more'], ['HBM bytes', 'more'], ['executions', 'count']]) top.append(text('span', c, cls));
   tree.append(top);
   const add = (n, depth, before) => {
     const q = groups[n], row = document.createElement('div'), kids = children.get(n) || [];
