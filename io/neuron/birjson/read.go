@@ -25,8 +25,14 @@ var Importer = format.Importer{Name: "birjson", Title: "BIR JSON, text or CBOR (
 func Sniff(head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if isCBOR(head) {
-		return bytes.Contains(head, []byte("\x69functions")) || bytes.Contains(head, []byte("\x6dnki_functions")) ||
-			bytes.Contains(head, []byte("\x6ballocations"))
+		// Sorted keys put the short ones first, so that functions may lie beyond
+		// the head, behind our own member or the queues.
+		for _, key := range []string{"\x69functions", "\x6dnki_functions", "\x6ballocations", "\x67perfsim", "\x66queues"} {
+			if bytes.Contains(head, []byte(key)) {
+				return true
+			}
+		}
+		return false
 	}
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if len(head) == 0 || head[0] != '{' {

@@ -1,6 +1,7 @@
 package birjson
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -50,5 +51,16 @@ func TestByteOrderMark(t *testing.T) {
 		if _, err := readText(t, text, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// Sorted keys of CBOR put a long table of lanes before the functions.
+func TestSniffCBORWithLanesFirst(t *testing.T) {
+	head := append([]byte("\xa3\x64name\x61m\x67perfsim\xa1\x65lanes\x99\x10\x00"), bytes.Repeat([]byte("\xa1\x64name\x61x"), 600)...)
+	if !Sniff(head) {
+		t.Error("not recognised")
+	}
+	if Sniff([]byte("\xa2\x64name\x61m\x65value\x01")) {
+		t.Error("any map is taken for BIR")
 	}
 }
