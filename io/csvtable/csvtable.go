@@ -68,7 +68,7 @@ func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R], spr
 		v := reflect.ValueOf(r).Elem()
 		for k := range record {
 			if record[k] = ""; columns[k].Required || !v.Field(k).IsZero() {
-				record[k] = text(v.Field(k))
+				record[k] = Text(v.Field(k))
 			}
 			if spreadsheet && isText(v.Field(k)) {
 				record[k] = inert(record[k])
@@ -91,19 +91,23 @@ func isText(v reflect.Value) bool {
 	return v.Kind() == reflect.String || v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.String
 }
 
-func text(v reflect.Value) string {
+// Text returns a value as a cell: a string, boolean, number or a pointer to one,
+// "" for a nil pointer.
+func Text(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return ""
 		}
-		return text(v.Elem())
+		return Text(v.Elem())
 	case reflect.String:
 		return v.String()
 	case reflect.Bool:
 		return strconv.FormatBool(v.Bool())
 	case reflect.Float64:
 		return number(v.Float())
+	case reflect.Uint64:
+		return strconv.FormatUint(v.Uint(), 10)
 	}
 	return strconv.FormatInt(v.Int(), 10)
 }

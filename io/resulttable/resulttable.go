@@ -11,10 +11,11 @@ import (
 	"io"
 	"iter"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"perfsim/io/csvtable"
 )
 
 // Format is a kind of file.
@@ -72,7 +73,7 @@ func writeCSV[R any](w io.Writer, rows iter.Seq[R]) error {
 	for r := range rows {
 		v := reflect.ValueOf(r)
 		for k := range record {
-			record[k] = text(v.Field(k))
+			record[k] = csvtable.Text(v.Field(k))
 		}
 		if err := out.Write(record); err != nil {
 			return err
@@ -90,25 +91,6 @@ func columns[R any]() []string {
 		names[k], _, _ = strings.Cut(t.Field(k).Tag.Get("json"), ",")
 	}
 	return names
-}
-
-func text(v reflect.Value) string {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if v.IsNil() {
-			return ""
-		}
-		return text(v.Elem())
-	case reflect.String:
-		return v.String()
-	case reflect.Bool:
-		return strconv.FormatBool(v.Bool())
-	case reflect.Float64:
-		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
-	case reflect.Uint64:
-		return strconv.FormatUint(v.Uint(), 10)
-	}
-	return strconv.FormatInt(v.Int(), 10)
 }
 
 // rowsPerGroup is how many rows a row group of Parquet has.

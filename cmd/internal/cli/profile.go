@@ -171,21 +171,27 @@ func (f *profileFlags) check(args []string) error {
 	return nil
 }
 
-// isOpsTable looks at the first line of a file.
-func isOpsTable(path string) bool {
+// headOf returns the first bytes of a file, unwrapped, nil where it cannot be
+// read: whoever reads it whole says why.
+func headOf(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
 	r, _, done, err := profilelog.Unwrap(f)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer done()
 	head := make([]byte, 4096)
 	n, _ := io.ReadFull(r, head)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	return head[:n]
+}
+
+// isOpsTable looks at the first line of a file.
+func isOpsTable(path string) bool {
+	line, _, _ := strings.Cut(string(headOf(path)), "\n")
 	return strings.Contains(line, "OP CODE") || strings.Contains(line, "OP_CODE") || strings.Contains(line, "OP NAME,")
 }
 

@@ -3,32 +3,16 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 
 	"perfsim/io/tenstorrent/noctrace"
-	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/systems/nocload"
 )
 
 // isNoCTrace looks at the beginning of a file.
-func isNoCTrace(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	r, _, done, err := profilelog.Unwrap(f)
-	if err != nil {
-		return false
-	}
-	defer done()
-	head := make([]byte, 4096)
-	n, _ := io.ReadFull(r, head)
-	return noctrace.Is(head[:n])
-}
+func isNoCTrace(path string) bool { return noctrace.Is(headOf(path)) }
 
 func nocReport(path, chip string) (*nocload.Report, error) {
 	t, err := noctrace.ReadFile(path)
