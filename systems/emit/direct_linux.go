@@ -2,6 +2,7 @@ package emit
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync/atomic"
 
@@ -133,6 +134,40 @@ func setDirect(f *os.File, on bool) error {
 	}
 	_, err = unix.FcntlInt(fd, unix.F_SETFL, flags)
 	return err
+}
+
+// duplicate copies a file of size bytes past the page cache; out writes to dst.
+func duplicate(out io.Writer, dst, src *os.File, size int64) error {
+	mem, err := unix.Mmap(-1, 0, directChunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(mem) // what else could be done
+	direct := setDirect(src, true) == nil && setDirect(dst, true) == nil
+	for done := int64(0); done < size; {
+		n, err := src.Read(mem)
+		if err == nil {
+			if direct && n < len(mem) { // the rest is no whole number of pages
+				direct = false
+				err = setDirect(dst, false)
+			}
+			if err == nil {
+				_, err = out.Write(mem[:n])
+			}
+		}
+		if direct && errors.Is(err, unix.EINVAL) { // as in chunk
+			direct = false
+			if err = errors.Join(setDirect(src, false), setDirect(dst, false)); err == nil {
+				_, err = src.Seek(done, io.SeekStart)
+				n = 0
+			}
+		}
+		if err != nil {
+			return err
+		}
+		done += int64(n)
+	}
+	return nil
 }
 
 // clone makes dst share the blocks of src and reports whether the file system

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -43,7 +44,34 @@ func TestDirect(t *testing.T) {
 		if err != nil || !bytes.Equal(got, text[:c.size]) {
 			t.Errorf("%d bytes, %d of them cached: %d came back, %v", c.size, c.cached, len(got), err)
 		}
+		if got := duplicated(t, path, int64(c.size)); !bytes.Equal(got, text[:c.size]) {
+			t.Errorf("%d bytes: the copy has %d", c.size, len(got))
+		}
 	}
+}
+
+func duplicated(t *testing.T, path string, size int64) []byte {
+	t.Helper()
+	src, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	dst, err := os.Create(path + ".copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := duplicate(struct{ io.Writer }{dst}, dst, src, size); err != nil {
+		t.Fatal(err)
+	}
+	if err := dst.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(dst.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // An error of the disk is told at the latest when the file is closed.

@@ -178,23 +178,27 @@ func (o *Output) copy(from, name string) (int64, error) {
 		return 0, err
 	}
 	defer src.Close()
+	st, err := src.Stat()
+	if err != nil {
+		return 0, err
+	}
 	path := filepath.Join(o.set.Staging(), name)
 	dst, err := os.Create(path)
 	if err != nil {
 		return 0, err
 	}
-	if !clone(dst, src) {
-		_, err = io.Copy(fault.Writer(struct{ io.Writer }{dst}, path), src)
+	switch out := fault.Writer(struct{ io.Writer }{dst}, path); {
+	case clone(dst, src):
+	case st.Size() > o.cached:
+		err = duplicate(out, dst, src, st.Size())
+	default:
+		_, err = io.Copy(out, src)
 	}
 	if cerr := dst.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, o.set.Name(err))
-	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return 0, err
 	}
 	return st.Size(), nil
 }
@@ -338,7 +342,7 @@ func (o *Output) slot(name, kind string) int {
 // of gigabytes would take every free page of the machine, drive mapped inputs
 // out, and cost more in the first touch of those pages than in rendering
 // (docs/speed.md). Smaller files will be read again soon.
-const cachedPart = 256 << 20
+const cachedPart = 64 << 20
 
 // write writes one file of the staging folder and returns its size.
 func (o *Output) write(name string, fill func(io.Writer) error) (size int64, err error) {
