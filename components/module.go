@@ -45,7 +45,7 @@ type Attribute struct{ Key, Value string }
 type Note struct {
 	Code  string `json:"code"` // stable, for machines: "unknown-opcode"
 	Text  string `json:"text"`
-	Count int    `json:"count"`
+	Count int    `json:"count"` // how often
 }
 
 // NewModule returns an empty module with the given lanes: one Neuron core.

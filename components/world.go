@@ -48,8 +48,8 @@ type World struct {
 // PE clock's windows that were tried, in ns. The latency printed is the central
 // one.
 type LatencyRange struct {
-	Low  uint64 `json:"low_ns"`
-	High uint64 `json:"high_ns"`
+	Low  uint64 `json:"low_ns"`  // lowest latency over the phases of the PE clock that were tried
+	High uint64 `json:"high_ns"` // highest latency over these phases
 }
 
 // Launch is the time in ns that the runtime takes around a kernel launched

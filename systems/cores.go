@@ -12,7 +12,7 @@ import (
 
 // CoresPoint is a graph on a number of cores, against the same on one.
 type CoresPoint struct {
-	Cores int64  `json:"cores"`
+	Cores int64  `json:"cores"`      // cores that share the work
 	NS    uint64 `json:"latency_ns"` // of one core's program, collectives included
 	// OneNS is the latency of all the work on one core. Where the module is one
 	// device's program it cannot be predicted: Derived is then set, and it is the

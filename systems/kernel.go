@@ -92,8 +92,8 @@ func (l *Loaded) lowerKernel(ctx context.Context, r *Reading, src *format.Source
 // KernelReport are the figures of a kernel that a module of any other kind
 // does not have.
 type KernelReport struct {
-	Source      string `json:"source,omitempty"`
-	SpilledData uint64 `json:"spill_bytes"` // that did not fit, in all partitions
+	Source      string `json:"source,omitempty"` // file:line of the kernel
+	SpilledData uint64 `json:"spill_bytes"`      // that did not fit, in all partitions
 }
 
 // kernelReport returns the figures of a kernel's module; nil for other modules.

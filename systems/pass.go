@@ -181,8 +181,8 @@ func passNames(all []Pass) []string {
 // Estimate is what one perf_sim pass found. All are kept, though the metric
 // store, as documented, keeps only the last.
 type Estimate struct {
-	Ordinal  int    `json:"ordinal"`
-	Pass     string `json:"pass"`
+	Ordinal  int    `json:"ordinal"` // number of the pass in the pipeline
+	Pass     string `json:"pass"`    // name of the pass
 	Function string `json:"function"`
 	Block    string `json:"block"`
 	Runs     uint64 `json:"function_runs"` // "modular flow runs": call sites times trip counts around them, ours

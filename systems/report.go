@@ -15,16 +15,16 @@ import (
 
 // SystemTime is what one system took.
 type SystemTime struct {
-	System  string  `json:"system"`
-	Seconds float64 `json:"seconds"`
-	PerItem float64 `json:"ns_per_instruction"`
+	System  string  `json:"system"`             // a system of the schedule
+	Seconds float64 `json:"seconds"`            // time that perfsim itself took
+	PerItem float64 `json:"ns_per_instruction"` // seconds over the instructions of the module, ns
 }
 
 // Report is what `run --json` prints.
 type Report struct {
-	Input  string `json:"input"`
-	Module string `json:"module"`
-	Format string `json:"format"`
+	Input  string `json:"input"`  // file that was read
+	Module string `json:"module"` // name of the module
+	Format string `json:"format"` // format of the input
 	// Kind is "simulated", or "replayed" where the events are those of the input.
 	Kind string `json:"kind"`
 	// Machine is the machine that was simulated, null for a replay.
@@ -32,8 +32,8 @@ type Report struct {
 	// Roofline is the machine that gave durations to rows of a replay without
 	// one; nil where there are none.
 	Roofline *string `json:"roofline_machine,omitempty"`
-	Model    string  `json:"model"`
-	Loops    string  `json:"loops"`
+	Model    string  `json:"model"` // model that gave the costs: reference, calibrated, replay or mapping
+	Loops    string  `json:"loops"` // once or trips: how often loop bodies are placed
 	summary.Summary
 	// Lowering says what became of the graph that was read, BeforeAllocation
 	// is the latency with buffers that never end.
@@ -52,15 +52,15 @@ type Report struct {
 	Rebuilt   map[string]uint64 `json:"edges_rebuilt,omitempty"`
 	Scheduled []Scheduled       `json:"scheduled,omitempty"` // what post_sched did
 	Estimates []Estimate        `json:"estimates"`           // of every perf_sim pass
-	Notes     []components.Note `json:"notes"`
-	Artifacts []Artifact        `json:"artifacts"`
+	Notes     []components.Note `json:"notes"`               // what was assumed or left out
+	Artifacts []Artifact        `json:"artifacts"`           // files that were written
 	// Cores is the module on the cores asked for against one; nil where none
 	// were.
 	Cores       *CoresPoint  `json:"cores,omitempty"`
-	ReadSeconds float64      `json:"read_seconds"`
+	ReadSeconds float64      `json:"read_seconds"` // time that perfsim took to read the input
 	Seconds     float64      `json:"seconds"`
-	Rate        float64      `json:"instructions_per_second"`
-	Timings     []SystemTime `json:"timings,omitempty"`
+	Rate        float64      `json:"instructions_per_second"` // instructions over the time that perfsim took
+	Timings     []SystemTime `json:"timings,omitempty"`       // what every system took
 }
 
 // Scheduled is what post_sched did to a block, in ns of run A with loop
@@ -68,17 +68,17 @@ type Report struct {
 type Scheduled struct {
 	Function string `json:"function"`
 	Block    string `json:"block"`
-	Before   uint64 `json:"before_ns"`
-	After    uint64 `json:"after_ns"`
+	Before   uint64 `json:"before_ns"`      // latency before, ns
+	After    uint64 `json:"after_ns"`       // latency after, ns
 	Bound    uint64 `json:"lower_bound_ns"` // no order is faster
 	Kept     bool   `json:"kept"`           // the old order was no worse
 }
 
 // Artifact is a file that a run wrote.
 type Artifact struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"`
-	Size int64  `json:"bytes"`
+	Path string `json:"path"`  // path of the file
+	Kind string `json:"kind"`  // what the file is
+	Size int64  `json:"bytes"` // bytes of the file
 }
 
 // Report makes the report of a run, without the systems' times.
@@ -129,7 +129,7 @@ type Subject struct {
 	Machine      *string `json:"machine"`
 	Model        string  `json:"model"`
 	Loops        string  `json:"loops"`
-	Instructions int     `json:"instructions"`
+	Instructions int     `json:"instructions"` // instructions of the module, each once
 }
 
 // RunReport is Report with the peaks of the memories, which take longer.
@@ -149,7 +149,7 @@ type Explained struct {
 	*explain.Report
 	LatencyRange *components.LatencyRange `json:"latency_range,omitempty"`
 	Work         *work.Figures            `json:"work"`
-	Memory       []occupancy.Head         `json:"memory"`
+	Memory       []occupancy.Head         `json:"memory"` // peaks of the memories
 	Notes        []components.Note        `json:"notes"`
 }
 

@@ -24,7 +24,7 @@ import (
 // Item is one figure, predicted and measured.
 type Item struct {
 	Class    string `json:"class"`
-	Name     string `json:"name"`
+	Name     string `json:"name"` // what was measured
 	Machine  string `json:"machine"`
 	Quantity string `json:"quantity"` // kernel time, device latency, …
 	// Predicted and Measured are in ns; Predicted is absent where there is
@@ -39,7 +39,7 @@ type Item struct {
 	Inside *bool `json:"inside,omitempty"`
 	// Reason says why there is no prediction.
 	Reason string `json:"reason,omitempty"`
-	Note   string `json:"note,omitempty"`
+	Note   string `json:"note,omitempty"` // caution about the prediction
 	// Source is where the measurement stands, Origin who published it and under
 	// which licence, where a MANIFEST.tsv near the file or the table says so.
 	Source string `json:"source"`
@@ -65,20 +65,20 @@ func (i *Item) set(predicted, low, high float64) {
 
 // Class is the items of one class in a few figures.
 type Class struct {
-	Name      string  `json:"name"`
-	Predicted int     `json:"predicted"`
-	Skipped   int     `json:"skipped"`
+	Name      string  `json:"name"`                 // class of measurements
+	Predicted int     `json:"predicted"`            // measurements with a prediction
+	Skipped   int     `json:"skipped"`              // measurements without a prediction
 	Median    float64 `json:"median_error_percent"` // absolute
 	Worst     float64 `json:"worst_error_percent"`  // absolute
 	Inside    int     `json:"inside"`               // of those with a range
-	Ranges    int     `json:"ranges"`
-	Ratio     float64 `json:"median_ratio"` // predicted over measured
+	Ranges    int     `json:"ranges"`               // predictions with a range
+	Ratio     float64 `json:"median_ratio"`         // predicted over measured
 }
 
 // Report is all items, class by class.
 type Report struct {
 	Classes []Class `json:"classes"`
-	Items   []Item  `json:"items"`
+	Items   []Item  `json:"items"` // predictions against measurements
 }
 
 // Options say what is run.

@@ -45,12 +45,12 @@ type Options struct {
 
 // Phase is what one graph of the model came to.
 type Phase struct {
-	Name         string `json:"name"`
+	Name         string `json:"name"` // phase of the run
 	Runs         int64  `json:"runs"`
-	NS           uint64 `json:"ns"` // of one run
-	Operators    int    `json:"operators"`
-	Instructions int    `json:"instructions"`
-	Executed     int64  `json:"executed"` // loops counted by their trips
+	NS           uint64 `json:"ns"`           // of one run
+	Operators    int    `json:"operators"`    // operators of the phase
+	Instructions int    `json:"instructions"` // instructions of the phase
+	Executed     int64  `json:"executed"`     // loops counted by their trips
 	// Epochs are the cores in use, epoch by epoch; only on grids.
 	Epochs      []int   `json:"epochs,omitempty"`
 	Utilization float64 `json:"utilization,omitempty"`

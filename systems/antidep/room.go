@@ -32,11 +32,11 @@ type memory struct {
 
 // Need is what one memory has to hold.
 type Need struct {
-	Memory string             `json:"memory"`
+	Memory string             `json:"memory"` // the memory: SBUF or PSUM
 	Core   uint16             `json:"core"`
-	Bytes  uint64             `json:"bytes_per_partition"` // at the fullest point of the program
-	Has    uint64             `json:"memory_bytes_per_partition"`
-	At     components.InstrID `json:"row"` // of the fullest point
+	Bytes  uint64             `json:"bytes_per_partition"`        // at the fullest point of the program
+	Has    uint64             `json:"memory_bytes_per_partition"` // bytes that the memory has in each partition
+	At     components.InstrID `json:"row"`                        // of the fullest point
 }
 
 // memoryName is what people call an on-chip memory.

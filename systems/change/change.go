@@ -18,13 +18,13 @@ type Change struct {
 	// Instruction is the name of the instruction, or #ROW.
 	Instruction string `json:"instruction"`
 
-	Opcode     *string `json:"opcode,omitempty"`
-	Engine     *string `json:"engine,omitempty"` // of the same core
-	DType      *string `json:"dtype,omitempty"`  // of the first input
-	Elements   *uint32 `json:"elements,omitempty"`
+	Opcode     *string `json:"opcode,omitempty"`          // new opcode
+	Engine     *string `json:"engine,omitempty"`          // of the same core
+	DType      *string `json:"dtype,omitempty"`           // of the first input
+	Elements   *uint32 `json:"elements,omitempty"`        // new elements per partition
 	OutElems   *uint32 `json:"output_elements,omitempty"` // of a partition
-	Partitions *uint16 `json:"partitions,omitempty"`
-	DMABytes   *uint64 `json:"dma_bytes,omitempty"`
+	Partitions *uint16 `json:"partitions,omitempty"`      // new number of partitions
+	DMABytes   *uint64 `json:"dma_bytes,omitempty"`       // new bytes of a transfer
 
 	// IssueNS and LatencyNS replace what the model says.
 	IssueNS   *uint32 `json:"issue_ns,omitempty"`

@@ -20,26 +20,27 @@ const (
 
 // Change is what became of the instructions of one operation.
 type Change struct {
+	// removed, added, changed (another size), moved (another place or engine), slower or faster (by more than 1 % and 1 ns each)
 	What   string `json:"change"`
 	Engine string `json:"engine"` // of A, or of B where A has none
 	Opcode string `json:"opcode"`
-	Shape  string `json:"shape,omitempty"` // partitions × elements and type, or bytes
-	ShapeB string `json:"b_shape,omitempty"`
-	Scope  string `json:"scope,omitempty"` // operator or source line
-	N      int    `json:"instructions"`
+	Shape  string `json:"shape,omitempty"`   // partitions × elements and type, or bytes
+	ShapeB string `json:"b_shape,omitempty"` // the same of B, where it differs
+	Scope  string `json:"scope,omitempty"`   // operator or source line
+	N      int    `json:"instructions"`      // instructions to which this happened
 	// A and B are the sums of the durations, weighted.
 	Two
 	BytesA uint64 `json:"a_bytes"` // of transfers, weighted
-	BytesB uint64 `json:"b_bytes"`
+	BytesB uint64 `json:"b_bytes"` // bytes that they move in B
 	FLOPsA uint64 `json:"a_flops"` // weighted
-	FLOPsB uint64 `json:"b_flops"`
+	FLOPsB uint64 `json:"b_flops"` // FLOPs that they compute in B
 }
 
 // ScopeSum are the instructions of one scope on both sides.
 type ScopeSum struct {
 	Scope string `json:"scope"`
-	NA    int    `json:"a_instructions"`
-	NB    int    `json:"b_instructions"`
+	NA    int    `json:"a_instructions"` // instructions of the scope in A
+	NB    int    `json:"b_instructions"` // instructions of the scope in B
 	Two          // sums of the durations, weighted
 }
 
@@ -163,10 +164,10 @@ func (r *Report) changes(a, b *Side, x *matching) {
 
 // Work is what a side computes and moves, weighted. What is not known is nil.
 type Work struct {
-	FLOPs      *uint64  `json:"flops"`
-	HBMRead    *uint64  `json:"hbm_read_bytes"`
-	HBMWritten *uint64  `json:"hbm_written_bytes"`
-	MFU        *float64 `json:"mfu"`
+	FLOPs      *uint64  `json:"flops"`             // FLOPs of products and convolutions, weighted
+	HBMRead    *uint64  `json:"hbm_read_bytes"`    // bytes read from device memory, weighted
+	HBMWritten *uint64  `json:"hbm_written_bytes"` // bytes written to device memory, weighted
+	MFU        *float64 `json:"mfu"`               // time of the FLOPs at the peak of their types over the latency
 	HFU        *float64 `json:"hfu"`
 	MBU        *float64 `json:"mbu"`
 }

@@ -48,8 +48,8 @@ func (o *Options) Check() error {
 
 // Two is one quantity on both sides, in ns.
 type Two struct {
-	A       float64 `json:"a_ns"`
-	B       float64 `json:"b_ns"`
+	A       float64 `json:"a_ns"`               // of A, ns
+	B       float64 `json:"b_ns"`               // of B, ns
 	Percent float64 `json:"difference_percent"` // of A; 0 where A is 0
 }
 
@@ -63,51 +63,51 @@ func two(a, b float64) Two {
 
 // Named is a quantity of one engine, opcode or phase.
 type Named struct {
-	Name string `json:"name"`
-	N    int    `json:"instructions"`
+	Name string `json:"name"`         // lane, opcode, kind of wait or scope
+	N    int    `json:"instructions"` // instructions in the sum
 	Two
 }
 
 // Errors is the distribution of absolute differences over the matched
 // instructions of the kernel.
 type Errors struct {
-	P50        float64 `json:"p50_ns"`
-	P90        float64 `json:"p90_ns"`
-	Max        float64 `json:"max_ns"`
+	P50        float64 `json:"p50_ns"`      // median
+	P90        float64 `json:"p90_ns"`      // 90th percentile
+	Max        float64 `json:"max_ns"`      // largest
 	P50Percent float64 `json:"p50_percent"` // of A's kernel time
-	P90Percent float64 `json:"p90_percent"`
-	MaxPercent float64 `json:"max_percent"`
-	Worst      []Row   `json:"worst"`
+	P90Percent float64 `json:"p90_percent"` // 90th percentile over the kernel's time in A
+	MaxPercent float64 `json:"max_percent"` // largest over the kernel's time in A
+	Worst      []Row   `json:"worst"`       // instructions with the largest differences
 }
 
 // Row is one instruction on both sides.
 type Row struct {
-	Name   string  `json:"name"`
-	Engine string  `json:"engine"`
+	Name   string  `json:"name"`   // name of the instruction in A
+	Engine string  `json:"engine"` // engine that issues it in A
 	Opcode string  `json:"opcode"`
-	StartA float64 `json:"start_a_ns"` // from where the sides are aligned
-	StartB float64 `json:"start_b_ns"`
-	DurA   float64 `json:"duration_a_ns"`
-	DurB   float64 `json:"duration_b_ns"`
-	Delta  float64 `json:"delta_ns"` // of what is compared, B - A
+	StartA float64 `json:"start_a_ns"`    // from where the sides are aligned
+	StartB float64 `json:"start_b_ns"`    // start in B, from the first event of the program
+	DurA   float64 `json:"duration_a_ns"` // duration in A
+	DurB   float64 `json:"duration_b_ns"` // duration in B
+	Delta  float64 `json:"delta_ns"`      // of what is compared, B - A
 	Reason string  `json:"reason"`
 }
 
 // Report is a comparison.
 type Report struct {
-	NameA   string `json:"a"`
-	NameB   string `json:"b"`
-	Matched int    `json:"matched"`
-	By      string `json:"matched_by"`
-	OnlyA   int    `json:"only_in_a"`
-	OnlyB   int    `json:"only_in_b"`
-	Align   string `json:"aligned_at"`
+	NameA   string `json:"a"`          // what A is
+	NameB   string `json:"b"`          // what B is
+	Matched int    `json:"matched"`    // instructions that both sides have
+	By      string `json:"matched_by"` // what instructions were matched by: work, name or order
+	OnlyA   int    `json:"only_in_a"`  // instructions that B has none for
+	OnlyB   int    `json:"only_in_b"`  // instructions that A has none for
+	Align   string `json:"aligned_at"` // event from which on the times of both sides count
 
 	Whole  Two     `json:"whole"`  // first start to last end
 	Kernel Two     `json:"kernel"` // the kernel's own work
-	Phases []Named `json:"phases"`
-	WorkA  Work    `json:"a_work"`
-	WorkB  Work    `json:"b_work"`
+	Phases []Named `json:"phases"` // times around the kernel
+	WorkA  Work    `json:"a_work"` // work of A
+	WorkB  Work    `json:"b_work"` // work of B
 
 	Engines []Named `json:"engines"` // busy time by lane
 	Waits   []Wait  `json:"waits"`   // the largest differences first
@@ -116,11 +116,11 @@ type Report struct {
 	// Changes are what became of the instructions, the largest differences
 	// first.
 	Changes []Change   `json:"changes"`
-	Scopes  []ScopeSum `json:"scopes,omitempty"`
+	Scopes  []ScopeSum `json:"scopes,omitempty"` // sums by scope, the largest difference first
 
-	Start    Errors  `json:"start_errors"`
-	Duration Errors  `json:"duration_errors"`
-	Limit    float64 `json:"threshold_ns"`
+	Start    Errors  `json:"start_errors"`    // absolute differences of the starts, B against A
+	Duration Errors  `json:"duration_errors"` // absolute differences of the durations
+	Limit    float64 `json:"threshold_ns"`    // difference of starts from which on the sides part
 	// Part is the first instruction whose starts differ by more than the
 	// threshold; nil where none does.
 	Part *Row `json:"first_parting"`

@@ -13,9 +13,9 @@ import (
 // instruction, by what that waited for: the producer that ended last, of
 // those that the instruction and the semaphore waits before it depend on.
 type Wait struct {
-	Engine string `json:"engine"`
-	For    string `json:"for"` // engine of the producer, DMA for a transfer; "" where the input has none
-	Kind   string `json:"kind,omitempty"`
+	Engine string `json:"engine"`         // engine that stands still
+	For    string `json:"for"`            // engine of the producer, DMA for a transfer; "" where the input has none
+	Kind   string `json:"kind,omitempty"` // kind of the dependency that it waits for
 	Two           // weighted by the executions of the waiting instruction
 }
 

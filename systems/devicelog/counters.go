@@ -14,16 +14,16 @@ import (
 // that its reference counted a unit was at work, over all samples. A sample
 // is one processor in one launch.
 type CounterInfo struct {
-	Device    int32   `json:"device"`
-	Counter   string  `json:"counter"`
-	Samples   int     `json:"samples"`
-	Cores     int     `json:"cores"`
+	Device    int32   `json:"device"`  // device of the log
+	Counter   string  `json:"counter"` // name of the hardware counter
+	Samples   int     `json:"samples"` // samples of the counter
+	Cores     int     `json:"cores"`   // cores with samples
 	Value     uint64  `json:"value"`
-	Reference uint64  `json:"reference"`
-	Share     float64 `json:"share"` // Value of Reference
-	Min       float64 `json:"min"`
-	Median    float64 `json:"median"`
-	Max       float64 `json:"max"`
+	Reference uint64  `json:"reference"` // what the share is of, in the counter's unit
+	Share     float64 `json:"share"`     // Value of Reference
+	Min       float64 `json:"min"`       // smallest sample
+	Median    float64 `json:"median"`    // median of the samples
+	Max       float64 `json:"max"`       // largest sample
 }
 
 // Counters sums up the performance counters of a log. Where the log does not

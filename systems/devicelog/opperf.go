@@ -68,28 +68,28 @@ func (c *chip) perCore(fidelity string) float64 {
 
 // OpPerf is how well an operator of a table ran.
 type OpPerf struct {
-	ID       int    `json:"id"` // row of the table, from 1
-	Line     int    `json:"line"`
-	Code     string `json:"op_code"`
+	ID       int    `json:"id"`             // row of the table, from 1
+	Line     int    `json:"line"`           // line of the table's file
+	Code     string `json:"op_code"`        // OP CODE of the table
 	Size     string `json:"size,omitempty"` // M × K × N of products
 	Device   int64  `json:"device"`
 	Signpost string `json:"signpost,omitempty"` // the last one before it
-	Host     bool   `json:"host_op"`
+	Host     bool   `json:"host_op"`            // whether the operator runs on the host
 	// Time is the kernel duration, Gap what passed since the kernel of the
 	// operator before it; both absent where the table has none.
 	Time         *float64 `json:"device_ns"`
 	Gap          *float64 `json:"op_to_op_ns"`
-	Share        float64  `json:"share"` // of time and gaps of its device
-	Cores        int64    `json:"cores"`
-	Available    int64    `json:"available_cores"`
-	DRAMBytes    uint64   `json:"dram_bytes"` // of tensors in device memory, each once
-	DRAMPercent  *float64 `json:"dram_percent"`
-	FLOPs        uint64   `json:"flops"`
-	FLOPsPercent *float64 `json:"flops_percent"`
-	Fidelity     string   `json:"math_fidelity"`
-	Types        string   `json:"types"`
-	Bound        string   `json:"bound"` // DRAM, FLOP, BOTH, SLOW, HOST or ""
-	Advice       []string `json:"advice,omitempty"`
+	Share        float64  `json:"share"`            // of time and gaps of its device
+	Cores        int64    `json:"cores"`            // cores that it runs on
+	Available    int64    `json:"available_cores"`  // cores that the device has for operators
+	DRAMBytes    uint64   `json:"dram_bytes"`       // of tensors in device memory, each once
+	DRAMPercent  *float64 `json:"dram_percent"`     // bytes over the device time, in percent of the memory's peak rate
+	FLOPs        uint64   `json:"flops"`            // 2·M·N·K of a matmul, or those of a convolution
+	FLOPsPercent *float64 `json:"flops_percent"`    // FLOPs over the device time, in percent of the peak of the cores in use
+	Fidelity     string   `json:"math_fidelity"`    // math fidelity of the table
+	Types        string   `json:"types"`            // data types of inputs and output
+	Bound        string   `json:"bound"`            // DRAM, FLOP, BOTH, SLOW, HOST or ""
+	Advice       []string `json:"advice,omitempty"` // what to try
 	// Launch is the launch of the log that ran it; nil where none was joined.
 	Launch *OpLaunch `json:"launch,omitempty"`
 
@@ -98,22 +98,22 @@ type OpPerf struct {
 
 // OpLaunch is what the device log says of an operator.
 type OpLaunch struct {
-	Run        string   `json:"run"`
-	Start      uint64   `json:"firmware_start_cycle"`
-	Cores      int      `json:"cores"`
-	FirmwareNS *float64 `json:"firmware_ns"`
+	Run        string   `json:"run"`                  // run host id of the launch
+	Start      uint64   `json:"firmware_start_cycle"` // first cycle of the firmware zones
+	Cores      int      `json:"cores"`                // cores with zones in the launch
+	FirmwareNS *float64 `json:"firmware_ns"`          // from the first start to the last end of its firmware zones
 	KernelNS   *float64 `json:"kernel_ns"`
 	GapNS      *float64 `json:"op_to_op_ns"`
 }
 
 // OpTotal sums operators.
 type OpTotal struct {
-	Name   string  `json:"name"`
+	Name   string  `json:"name"` // op code or signpost
 	Device int64   `json:"device"`
-	Ops    int     `json:"ops"`
+	Ops    int     `json:"ops"` // operators added up
 	Time   float64 `json:"device_ns"`
 	Gap    float64 `json:"op_to_op_ns"`
-	Share  float64 `json:"share"`
+	Share  float64 `json:"share"` // part of the device time and gaps of all
 }
 
 // bounds, gaps and cores from which something is said, as tt-perf-report has

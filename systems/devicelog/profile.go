@@ -23,20 +23,20 @@ type Options struct {
 // Profile is everything perfsim says about a log, ready for JSON. Numbers of
 // cycles are exact; nanoseconds are null without a clock.
 type Profile struct {
-	File     string         `json:"file"`
-	Sessions []SessionInfo  `json:"sessions"`
-	Rows     int            `json:"rows"`
-	Zones    int            `json:"zones"`
-	Lanes    int            `json:"processors"`
-	Cores    int            `json:"cores"`
-	Bytes    int            `json:"bytes_held"`
-	Diags    []DiagInfo     `json:"diagnostics"`
-	Devices  []DeviceInfo   `json:"devices"`
-	Stats    []ZoneInfo     `json:"zone_statistics"`
-	Setup    string         `json:"analyses_of"`
-	Analyses []AnalysisInfo `json:"analyses"`
-	Slow     []SlowInfo     `json:"slowest"`
-	Counters []CounterInfo  `json:"counters,omitempty"`
+	File     string         `json:"file"`               // file that was read
+	Sessions []SessionInfo  `json:"sessions"`           // headers of the log and what they say
+	Rows     int            `json:"rows"`               // rows of the log
+	Zones    int            `json:"zones"`              // zones with a start and an end
+	Lanes    int            `json:"processors"`         // processors with rows
+	Cores    int            `json:"cores"`              // cores with rows
+	Bytes    int            `json:"bytes_held"`         // memory that the rows take
+	Diags    []DiagInfo     `json:"diagnostics"`        // what is wrong with the log
+	Devices  []DeviceInfo   `json:"devices"`            // figures by device and session
+	Stats    []ZoneInfo     `json:"zone_statistics"`    // figures by zone
+	Setup    string         `json:"analyses_of"`        // where the declared analyses are from
+	Analyses []AnalysisInfo `json:"analyses"`           // declared analyses and what they found
+	Slow     []SlowInfo     `json:"slowest"`            // launches that took longest
+	Counters []CounterInfo  `json:"counters,omitempty"` // hardware counters
 
 	Log      *zonelog.DeviceLog `json:"-"`
 	Topo     *Topology          `json:"-"`
@@ -46,95 +46,95 @@ type Profile struct {
 
 // SessionInfo is one session.
 type SessionInfo struct {
-	Version  string   `json:"version"`
-	Arch     string   `json:"arch"`
-	FreqMHz  *float64 `json:"clock_mhz"`
-	MaxCores int      `json:"max_compute_cores,omitempty"`
-	Line     uint64   `json:"header_line"`
+	Version  string   `json:"version"`                     // version of the log's format
+	Arch     string   `json:"arch"`                        // architecture that the header names
+	FreqMHz  *float64 `json:"clock_mhz"`                   // clock that the header names, MHz
+	MaxCores int      `json:"max_compute_cores,omitempty"` // cores that the header names
+	Line     uint64   `json:"header_line"`                 // line of the header in the file
 }
 
 // DiagInfo is one diagnostic.
 type DiagInfo struct {
 	Code   string `json:"code"`
-	Count  uint64 `json:"count"`
+	Count  uint64 `json:"count"` // how often
 	Line   uint64 `json:"line,omitempty"`
-	Detail string `json:"detail"`
+	Detail string `json:"detail"` // the first place
 }
 
 // DeviceInfo is one device in one session.
 type DeviceInfo struct {
 	Device    int32      `json:"device"`
-	Session   uint32     `json:"session"`
+	Session   uint32     `json:"session"` // session of the log, from 0
 	Launches  int        `json:"launches"`
-	Open      int        `json:"launches_without_end"`
-	Start     uint64     `json:"start_cycle"`
-	End       uint64     `json:"end_cycle"`
-	Span      Time       `json:"span"`
-	Busy      Time       `json:"busy"`          // union of launches
-	Sum       Time       `json:"launch_total"`  // launches added up
-	Idle      Time       `json:"idle"`          // span without a launch
-	Overlaps  int        `json:"overlaps"`      // launches that start before another has ended
-	MaxSkew   Time       `json:"max_core_skew"` // spread of firmware starts in one launch
-	Occupancy float64    `json:"mean_core_busy_share"`
-	Gaps      []GapInfo  `json:"largest_gaps"`
-	CoreMap   []CoreInfo `json:"cores"`
+	Open      int        `json:"launches_without_end"` // launches whose end the log lacks
+	Start     uint64     `json:"start_cycle"`          // first cycle
+	End       uint64     `json:"end_cycle"`            // last cycle
+	Span      Time       `json:"span"`                 // from the first cycle to the last
+	Busy      Time       `json:"busy"`                 // union of launches
+	Sum       Time       `json:"launch_total"`         // launches added up
+	Idle      Time       `json:"idle"`                 // span without a launch
+	Overlaps  int        `json:"overlaps"`             // launches that start before another has ended
+	MaxSkew   Time       `json:"max_core_skew"`        // spread of firmware starts in one launch
+	Occupancy float64    `json:"mean_core_busy_share"` // mean over the cores of busy_share
+	Gaps      []GapInfo  `json:"largest_gaps"`         // longest times without a launch
+	CoreMap   []CoreInfo `json:"cores"`                // figures by core
 }
 
 // Time is a number of cycles and its nanoseconds.
 type Time struct {
 	Cycles uint64   `json:"cycles"`
-	NS     *float64 `json:"ns"`
+	NS     *float64 `json:"ns"` // the cycles at the clock of the session, ns
 }
 
 // GapInfo is idle time between launches.
 type GapInfo struct {
 	Time
 	Start  uint64 `json:"start_cycle"`
-	After  string `json:"after"`
+	After  string `json:"after"` // launch before the gap
 	Before string `json:"before"`
 }
 
 // CoreInfo is one core of the map.
 type CoreInfo struct {
 	X      int32   `json:"x"`
-	Y      int32   `json:"y"`
-	Kernel uint64  `json:"kernel_cycles"`
-	FW     uint64  `json:"firmware_cycles"`
+	Y      int32   `json:"y"`               // row of the core
+	Kernel uint64  `json:"kernel_cycles"`   // cycles in kernel zones
+	FW     uint64  `json:"firmware_cycles"` // cycles in firmware zones
 	Zones  uint64  `json:"zones"`
-	Share  float64 `json:"busy_share"`
+	Share  float64 `json:"busy_share"` // part of the span in which the core was busy
 }
 
 // ZoneInfo is one row of statistics.
 type ZoneInfo struct {
-	Zone      string  `json:"zone,omitempty"`
+	Zone      string  `json:"zone,omitempty"` // name of the zone
 	File      string  `json:"file,omitempty"`
 	Line      uint32  `json:"line,omitempty"`
-	Risc      string  `json:"processor,omitempty"`
+	Risc      string  `json:"processor,omitempty"` // processor of the core that ran it
 	Device    *int32  `json:"device,omitempty"`
-	X         *int32  `json:"core_x,omitempty"`
-	Y         *int32  `json:"core_y,omitempty"`
+	X         *int32  `json:"core_x,omitempty"` // column of the core
+	Y         *int32  `json:"core_y,omitempty"` // row of the core
 	Run       string  `json:"run,omitempty"`
-	Count     uint64  `json:"count"`
-	Sum       uint64  `json:"sum_cycles"`
-	Self      uint64  `json:"self_cycles"`
-	Mean      float64 `json:"mean_cycles"`
-	Std       float64 `json:"std_cycles"`
-	Median    float64 `json:"median_cycles"`
-	P95       uint64  `json:"p95_cycles"`
-	Min       uint64  `json:"min_cycles"`
-	Max       uint64  `json:"max_cycles"`
-	Unmatched uint64  `json:"unmatched"`
-	NS        *NSInfo `json:"ns"`
+	Count     uint64  `json:"count"`         // how often it ran
+	Sum       uint64  `json:"sum_cycles"`    // cycles of all runs
+	Self      uint64  `json:"self_cycles"`   // cycles of all runs less those of the zones inside
+	Mean      float64 `json:"mean_cycles"`   // mean of a run, cycles
+	Std       float64 `json:"std_cycles"`    // standard deviation of the runs, cycles
+	Median    float64 `json:"median_cycles"` // median of the runs, cycles
+	P95       uint64  `json:"p95_cycles"`    // 95th percentile of the runs, cycles
+	Min       uint64  `json:"min_cycles"`    // shortest run, cycles
+	Max       uint64  `json:"max_cycles"`    // longest run, cycles
+	Unmatched uint64  `json:"unmatched"`     // starts without an end, and the reverse
+	NS        *NSInfo `json:"ns"`            // the figures in ns
 }
 
 // NSInfo is the same in nanoseconds.
 type NSInfo struct {
 	Sum    float64 `json:"sum"`
-	Self   float64 `json:"self"`
-	Mean   float64 `json:"mean"`
-	Std    float64 `json:"std"`
+	Self   float64 `json:"self"` // cycles of all runs less those of the zones inside, ns
+	Mean   float64 `json:"mean"` // mean of a run, ns
+	Std    float64 `json:"std"`  // standard deviation of the runs, ns
 	Median float64 `json:"median"`
-	P95    float64 `json:"p95"`
+	P95    float64 `json:"p95"` // 95th percentile of the runs, ns
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
@@ -143,22 +143,22 @@ type NSInfo struct {
 // our result, and the vendor's where its script computes another.
 type AnalysisInfo struct {
 	Device int32      `json:"device"`
-	Name   string     `json:"name"`
-	Across string     `json:"across"`
-	Type   string     `json:"type"`
-	Stats  *StatsInfo `json:"stats"`
-	Vendor *StatsInfo `json:"vendor,omitempty"`
+	Name   string     `json:"name"`             // name of the declared analysis
+	Across string     `json:"across"`           // where its events are: core, device, ops or dispatch_ops
+	Type   string     `json:"type"`             // kind of analysis, in the vendor's words
+	Stats  *StatsInfo `json:"stats"`            // figures of what it found
+	Vendor *StatsInfo `json:"vendor,omitempty"` // what the vendor's post-processing finds, where that differs
 }
 
 // StatsInfo are the vendor's statistics.
 type StatsInfo struct {
-	Count   uint64  `json:"count"`
-	Average float64 `json:"average"`
+	Count   uint64  `json:"count"`   // pairs of events found
+	Average float64 `json:"average"` // mean distance, cycles
 	Max     uint64  `json:"max"`
 	Median  float64 `json:"median"`
 	Min     uint64  `json:"min"`
 	Sum     uint64  `json:"sum"`
-	Range   uint64  `json:"range"`
+	Range   uint64  `json:"range"` // largest distance less the smallest, cycles
 }
 
 // SlowInfo is one of the slowest zones.

@@ -11,8 +11,8 @@ import (
 // that at least 95 % of the values do not exceed (nearest rank). Std is the
 // standard deviation of the values themselves: the divisor is their number.
 type Summary struct {
-	Count  uint64  `json:"count"`
-	Sum    uint64  `json:"sum"` // stays at its maximum where it does not fit 64 bits
+	Count  uint64  `json:"count"` // launches
+	Sum    uint64  `json:"sum"`   // stays at its maximum where it does not fit 64 bits
 	Min    uint64  `json:"min"`
 	Max    uint64  `json:"max"`
 	Mean   float64 `json:"mean"`

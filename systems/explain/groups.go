@@ -33,17 +33,19 @@ func Groupings() []string {
 // Group is what the rows of one operator, layer, line, opcode, engine or kernel
 // add up to, by executions.
 type Group struct {
-	Name         string  `json:"name"`
-	Instructions int     `json:"instructions"`
-	Executions   uint64  `json:"executions"`
-	PathNS       uint64  `json:"path_ns"`
-	PathShare    float64 `json:"path_share"`
+	Name         string `json:"name"`         // the operator, layer, source line, opcode, lane or kernel
+	Instructions int    `json:"instructions"` // its rows
+	Executions   uint64 `json:"executions"`   // sum of the weights of its rows
+	// PathNS is the time of its steps of the critical path of run A, with the
+	// model's delays behind them.
+	PathNS    uint64  `json:"path_ns"`
+	PathShare float64 `json:"path_share"` // path_ns over latency_ns
 	// Bound is the class of most of its time on the critical path, "" where it
 	// has none.
 	Bound string  `json:"bound"`
-	Busy  []Share `json:"engines"` // busy time by lane, longest first; shares of the latency
-	FLOPs *uint64 `json:"flops"`   // but for transposes and sums put in
-	Bytes *uint64 `json:"hbm_bytes"`
+	Busy  []Share `json:"engines"`   // busy time by lane, longest first; shares of the latency
+	FLOPs *uint64 `json:"flops"`     // but for transposes and sums put in
+	Bytes *uint64 `json:"hbm_bytes"` // bytes that its rows read from and write to device memory, weighted
 	// MFU is the time that the FLOPs take at their peak, over the busy time of
 	// the lane that is busy longest.
 	MFU *float64 `json:"mfu"`

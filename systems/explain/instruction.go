@@ -17,17 +17,17 @@ import (
 // Neighbour is an instruction at the other end of a dependency, or before it
 // on its lane.
 type Neighbour struct {
-	Name   string `json:"name"`
+	Name   string `json:"name"` // name of the neighbour
 	Row    uint32 `json:"row"`
 	Kind   string `json:"kind"` // "flow", …, or "lane"
-	Lane   string `json:"lane"`
+	Lane   string `json:"lane"` // name of the lane of an instruction
 	Opcode string `json:"opcode"`
 	Start  uint64 `json:"start_ns"`
-	End    uint64 `json:"end_ns"`
+	End    uint64 `json:"end_ns"` // end in run A, from the start of its block
 	// Gap is how long before the start of the later one the earlier one let
 	// go, in ns; negative where it has not (an edge the model does not honour).
 	Gap     int64 `json:"gap_ns"`
-	Binding bool  `json:"binding"`
+	Binding bool  `json:"binding"` // whether it sets the start of the consumer
 	// Apart tells that the two touch no common memory, as far as their
 	// operands say.
 	Apart bool `json:"apart"`
@@ -35,27 +35,27 @@ type Neighbour struct {
 
 // Instruction is everything about one instruction.
 type Instruction struct {
-	Name     string      `json:"name"`
+	Name     string      `json:"name"` // name of the instruction
 	Row      uint32      `json:"row"`
-	Function string      `json:"function"`
-	Block    string      `json:"block"`
+	Function string      `json:"function"` // name of the function
+	Block    string      `json:"block"`    // name of the block
 	Lane     string      `json:"lane"`
 	Opcode   string      `json:"opcode"`
-	Source   string      `json:"source,omitempty"`
-	HLO      string      `json:"hlo,omitempty"`
-	Text     string      `json:"operands,omitempty"`
-	Start    uint64      `json:"start_ns"` // from the start of its block
+	Source   string      `json:"source,omitempty"`   // file:line in the user's program
+	HLO      string      `json:"hlo,omitempty"`      // HLO or framework operator
+	Text     string      `json:"operands,omitempty"` // operands as text
+	Start    uint64      `json:"start_ns"`           // from the start of its block
 	End      uint64      `json:"end_ns"`
 	Issue    uint64      `json:"issue_ns"`
-	StartB   uint64      `json:"start_no_antideps_ns"`
-	Measured *[2]uint64  `json:"measured_start_end_ns"`
+	StartB   uint64      `json:"start_no_antideps_ns"`  // start in run B, ns
+	Measured *[2]uint64  `json:"measured_start_end_ns"` // measured start and end, ns
 	Cause    string      `json:"cause"`
 	Holder   string      `json:"holder,omitempty"`
-	DelayNS  uint64      `json:"delay_ns"` // of the model behind the binding constraint
-	Slack    uint64      `json:"slack_ns"`
-	Critical bool        `json:"critical"`
-	Preds    []Neighbour `json:"predecessors"`
-	Succs    []Neighbour `json:"successors"`
+	DelayNS  uint64      `json:"delay_ns"`               // of the model behind the binding constraint
+	Slack    uint64      `json:"slack_ns"`               // by how much it could end later without a longer run A, ns
+	Critical bool        `json:"critical"`               // whether it is on the critical path
+	Preds    []Neighbour `json:"predecessors"`           // what it depends on
+	Succs    []Neighbour `json:"successors"`             // what depends on it
 	Others   []string    `json:"not_honoured,omitempty"` // dependencies the placement leaves out, and why
 }
 

@@ -15,12 +15,12 @@ type Lint struct {
 	Text  string  `json:"text"`
 	Value float64 `json:"value"` // what was found
 	Limit float64 `json:"limit"` // from where on it is worth a look
-	Count uint64  `json:"count"`
-	Place Place   `json:"place"`
+	Count uint64  `json:"count"` // instructions that the advice is about, weighted
+	Place Place   `json:"place"` // where it costs most
 	// Worth is by how much the prediction falls without what was found, nil where
 	// the model cannot leave it out. Try is the setting of whatif that does.
 	Worth      *uint64  `json:"worth_ns"`
-	WorthShare *float64 `json:"worth_share"`
+	WorthShare *float64 `json:"worth_share"` // worth_ns over latency_ns
 	Try        string   `json:"try,omitempty"`
 
 	change func(c *components.World)

@@ -19,9 +19,9 @@ import (
 
 // Share is a part of something, in ns and as a fraction of the whole.
 type Share struct {
-	Name  string  `json:"name"`
-	NS    uint64  `json:"ns"`
-	Share float64 `json:"share"`
+	Name  string  `json:"name"`  // class, cause, lane, opcode or kind
+	NS    uint64  `json:"ns"`    // its time, ns
+	Share float64 `json:"share"` // part of the latency
 }
 
 // Place is where something comes from.
@@ -33,37 +33,37 @@ type Place struct {
 
 // Cause is one of the things that make the makespan.
 type Cause struct {
-	Name  string  `json:"name"`
-	Kind  string  `json:"kind"` // "work", "constraint" or "runtime"
-	NS    uint64  `json:"path_ns"`
+	Name  string  `json:"name"`    // what takes the time
+	Kind  string  `json:"kind"`    // "work", "constraint" or "runtime"
+	NS    uint64  `json:"path_ns"` // time on the critical path of run A
 	Share float64 `json:"path_share"`
 	// AtMost is what the prediction would fall by if the work took no time or
 	// the constraint did not exist: the difference of two predictions where
 	// Exact is set, else an upper bound where Bounded is. Of other causes
 	// nothing is known but their time on the path.
 	AtMost  uint64  `json:"at_most_ns"`
-	Gain    float64 `json:"at_most_share"`
+	Gain    float64 `json:"at_most_share"` // at_most_ns over latency_ns
 	Exact   bool    `json:"exact"`
 	Bounded bool    `json:"bounded"`
-	Place   Place   `json:"place"`
+	Place   Place   `json:"place"` // where most of it is
 }
 
 // Engine is the time of one lane.
 type Engine struct {
 	Lane         uint16  `json:"lane"`
-	Name         string  `json:"name"`
-	Instructions uint64  `json:"instructions"`
-	BusyNS       uint64  `json:"busy_ns"` // as run has it; of a block or window issue, stretch and finish
+	Name         string  `json:"name"`         // name of the lane
+	Instructions uint64  `json:"instructions"` // instructions of the lane, weighted
+	BusyNS       uint64  `json:"busy_ns"`      // as run has it; of a block or window issue, stretch and finish
 	IssueNS      uint64  `json:"issue_ns"`
-	StretchNS    uint64  `json:"stretch_ns"`
-	FinishNS     uint64  `json:"finish_ns"`
+	StretchNS    uint64  `json:"stretch_ns"` // busy time beyond issue while instructions execute
+	FinishNS     uint64  `json:"finish_ns"`  // busy time until results are there
 	ControlNS    uint64  `json:"control_ns"` // the sequencer's own instructions, waits for semaphores included
 	Idle         []Share `json:"idle"`       // by cause, longest first; shares of the makespan
 	Busy         float64 `json:"busy"`       // share of the makespan
-	PathNS       uint64  `json:"path_ns"`
+	PathNS       uint64  `json:"path_ns"`    // its time on the critical path of run A
 	// WaitsFor is the lane whose instructions are waited for longest.
 	WaitsFor   string `json:"waits_for,omitempty"`
-	WaitsForNS uint64 `json:"waits_for_ns,omitempty"`
+	WaitsForNS uint64 `json:"waits_for_ns,omitempty"` // idle time that goes to the lane it waits for most
 }
 
 // Stall is a wait that repeats.
@@ -71,22 +71,22 @@ type Stall struct {
 	Lane       string  `json:"lane"`
 	Cause      string  `json:"cause"`
 	Opcode     string  `json:"opcode"`
-	Source     string  `json:"source,omitempty"`
-	Holder     string  `json:"holder,omitempty"` // opcode
-	HolderLane string  `json:"holder_lane,omitempty"`
-	NS         uint64  `json:"ns"`
-	Share      float64 `json:"share"`
-	Count      uint64  `json:"count"`
-	Longest    uint64  `json:"longest_ns"`
-	Example    string  `json:"example"`
+	Source     string  `json:"source,omitempty"`      // file:line of the instruction that waits
+	Holder     string  `json:"holder,omitempty"`      // opcode
+	HolderLane string  `json:"holder_lane,omitempty"` // lane of what holds it
+	NS         uint64  `json:"ns"`                    // time of such waits, weighted
+	Share      float64 `json:"share"`                 // part of the latency
+	Count      uint64  `json:"count"`                 // number of such waits, weighted
+	Longest    uint64  `json:"longest_ns"`            // longest one
+	Example    string  `json:"example"`               // name of one of the instructions
 }
 
 // Line is a place in the user's program.
 type Line struct {
-	Source  string  `json:"source"`
-	NS      uint64  `json:"path_ns"`
+	Source  string  `json:"source"`  // file:line in the user's program
+	NS      uint64  `json:"path_ns"` // time of its steps of the critical path
 	Share   float64 `json:"path_share"`
-	Count   uint64  `json:"instructions"`
+	Count   uint64  `json:"instructions"` // instructions of the line on the path
 	Example string  `json:"example"`
 }
 
@@ -94,76 +94,78 @@ type Line struct {
 type Pattern struct {
 	Lane    string  `json:"lane"`
 	Opcode  string  `json:"opcode"`
-	Source  string  `json:"source,omitempty"`
-	Via     string  `json:"via"` // what it lets go on
-	NS      uint64  `json:"ns"`
-	Share   float64 `json:"share"`
-	Count   uint64  `json:"count"`
+	Source  string  `json:"source,omitempty"` // file:line in the user's program
+	Via     string  `json:"via"`              // what it lets go on
+	NS      uint64  `json:"ns"`               // time of the steps, weighted
+	Share   float64 `json:"share"`            // part of the latency
+	Count   uint64  `json:"count"`            // number of steps, weighted
 	Example string  `json:"example"`
 }
 
 // Buffer is what one buffer's anti-dependencies cost.
 type Buffer struct {
-	Name    string  `json:"name"`
-	Tensor  string  `json:"tensor,omitempty"`
-	Memory  string  `json:"memory,omitempty"`
-	Lo      uint64  `json:"lo"`
-	Hi      uint64  `json:"hi"`
-	Bytes   uint64  `json:"bytes"` // per partition on the chip
+	Name    string  `json:"name"`             // buffer: tensor, or memory and address range
+	Tensor  string  `json:"tensor,omitempty"` // tensor that lies there
+	Memory  string  `json:"memory,omitempty"` // memory it lies in
+	Lo      uint64  `json:"lo"`               // first byte of a partition
+	Hi      uint64  `json:"hi"`               // byte behind the last
+	Bytes   uint64  `json:"bytes"`            // per partition on the chip
 	Edges   int     `json:"edges"`
 	Binding int     `json:"binding"`
-	OnPath  int     `json:"on_critical_path"`
-	CostNS  uint64  `json:"cost_ns"`
-	Share   float64 `json:"cost_share"`
+	OnPath  int     `json:"on_critical_path"` // binding dependencies on the critical path
+	CostNS  uint64  `json:"cost_ns"`          // latency less that without the buffer's anti-dependencies
+	Share   float64 `json:"cost_share"`       // cost_ns over latency_ns
 	Exact   bool    `json:"exact"`
-	Bounded bool    `json:"bounded"` // CostNS is an upper bound where not exact
-	Extra   int     `json:"extra_buffers"`
-	Writer  string  `json:"writer,omitempty"`
-	Reader  string  `json:"reader,omitempty"`
-	WaitNS  uint64  `json:"longest_wait_ns"`
+	Bounded bool    `json:"bounded"`          // CostNS is an upper bound where not exact
+	Extra   int     `json:"extra_buffers"`    // copies of the buffer that end the waits
+	Writer  string  `json:"writer,omitempty"` // instruction that waits longest
+	Reader  string  `json:"reader,omitempty"` // instruction that it waits for
+	WaitNS  uint64  `json:"longest_wait_ns"`  // longest wait for the buffer
 }
 
 // Block compares the runs of a block.
 type Block struct {
 	Function string                `json:"function"`
 	Block    string                `json:"block"`
-	Runs     uint64                `json:"runs"`
-	A        uint64                `json:"latency_ns"`
-	B        components.OptionalNS `json:"latency_no_antideps_ns"`
-	Bound    string                `json:"bound"`
+	Runs     uint64                `json:"runs"`                   // how often it runs
+	A        uint64                `json:"latency_ns"`             // latency of the block in run A, one execution
+	B        components.OptionalNS `json:"latency_no_antideps_ns"` // latency of the block in run B, one execution
+	Bound    string                `json:"bound"`                  // class of most of its time on the critical path
 }
 
 // Report is everything; a caller prints as much as asked for.
 type Report struct {
-	SpanNS     uint64                `json:"latency_ns"` // of what is looked at: the whole prediction, or a block or window of it
-	NoAntiNS   components.OptionalNS `json:"latency_no_antideps_ns"`
-	MeasuredNS *uint64               `json:"measured_ns"`
-	Window     string                `json:"window,omitempty"`
+	SpanNS     uint64                `json:"latency_ns"`             // of what is looked at: the whole prediction, or a block or window of it
+	NoAntiNS   components.OptionalNS `json:"latency_no_antideps_ns"` // latency of run B of the same part
+	MeasuredNS *uint64               `json:"measured_ns"`            // from the first measured event's start to the last one's end
+	Window     string                `json:"window,omitempty"`       // part of the time that is looked at
 
+	// Bound is the class of most of the time on the critical path: compute,
+	// memory, communication, latency or runtime.
 	Bound      string    `json:"bound"`
-	BoundShare float64   `json:"bound_share"`
-	Classes    []Share   `json:"classes"`
-	Causes     []Cause   `json:"causes"` // what is worth most first
-	Engines    []Engine  `json:"engines"`
-	Stalls     []Stall   `json:"stalls"`
-	Lines      []Line    `json:"lines"`
-	Path       PathShape `json:"critical_path"`
-	Patterns   []Pattern `json:"patterns"`
-	Opcodes    []Share   `json:"opcodes"` // of the critical path
-	Kinds      []Share   `json:"kinds"`   // of the critical path, by what lets the next step go
-	Buffers    []Buffer  `json:"antideps"`
-	Lints      []Lint    `json:"lints"`
-	Blocks     []Block   `json:"blocks"`
+	BoundShare float64   `json:"bound_share"`   // part of the latency that this class has
+	Classes    []Share   `json:"classes"`       // time on the critical path by class
+	Causes     []Cause   `json:"causes"`        // what is worth most first
+	Engines    []Engine  `json:"engines"`       // lanes: busy time, idle time by cause
+	Stalls     []Stall   `json:"stalls"`        // waits by cause and by what held them, longest first
+	Lines      []Line    `json:"lines"`         // time on the critical path by source line
+	Path       PathShape `json:"critical_path"` // shape of the critical path
+	Patterns   []Pattern `json:"patterns"`      // steps of the critical path by lane and opcode
+	Opcodes    []Share   `json:"opcodes"`       // of the critical path
+	Kinds      []Share   `json:"kinds"`         // of the critical path, by what lets the next step go
+	Buffers    []Buffer  `json:"antideps"`      // buffers whose reuse holds instructions
+	Lints      []Lint    `json:"lints"`         // advice, what is worth most first
+	Blocks     []Block   `json:"blocks"`        // blocks, largest first
 }
 
 // PathShape says how long the critical path is in steps, and what of it
 // belongs to no instruction.
 type PathShape struct {
-	Steps    uint64  `json:"steps"`
-	LeadNS   uint64  `json:"lead_ns"`
-	TailNS   uint64  `json:"tail_ns"`
+	Steps    uint64  `json:"steps"`     // instructions on the path
+	LeadNS   uint64  `json:"lead_ns"`   // time before its first instruction
+	TailNS   uint64  `json:"tail_ns"`   // time behind its last
 	DelaysNS uint64  `json:"delays_ns"` // of the model, between steps
-	Delays   float64 `json:"delays"`
+	Delays   float64 `json:"delays"`    // delays of the model between steps
 }
 
 // Options say what to look at and how much to work out.

@@ -18,29 +18,29 @@ import (
 
 // Case is one way to predict, scored on every profile.
 type Case struct {
-	Name   string  `json:"name"`
-	What   string  `json:"what"`
-	Scores []Score `json:"scores"`
+	Name   string  `json:"name"`   // what was left out of the fit
+	What   string  `json:"what"`   // how it was predicted
+	Scores []Score `json:"scores"` // figures by profile
 	Summary
 }
 
 // DMARow is the DMA part of the model alone for transfers of one kind: from
 // measured triggers, in the order of time.
 type DMARow struct {
-	Kind      string  `json:"kind"`
-	Bytes     float64 `json:"bytes"`
-	Row       float64 `json:"row_bytes"`
-	N         int     `json:"transfers"`
-	Measured  float64 `json:"measured_median_ns"`
-	Predicted float64 `json:"predicted_median_ns"`
-	P50       float64 `json:"error_p50_ns"` // absolute
-	P90       float64 `json:"error_p90_ns"`
-	Percent   float64 `json:"error_p50_percent"`
+	Kind      string  `json:"kind"`                // kind of transfer
+	Bytes     float64 `json:"bytes"`               // bytes of a transfer
+	Row       float64 `json:"row_bytes"`           // contiguous bytes of its rows
+	N         int     `json:"transfers"`           // transfers of this kind
+	Measured  float64 `json:"measured_median_ns"`  // median of the measured times
+	Predicted float64 `json:"predicted_median_ns"` // median of the predicted times
+	P50       float64 `json:"error_p50_ns"`        // absolute
+	P90       float64 `json:"error_p90_ns"`        // 90th percentile of the absolute errors
+	Percent   float64 `json:"error_p50_percent"`   // median error over the measured time
 }
 
 // Sensitivity is what ten per cent of a constant change.
 type Sensitivity struct {
-	Name  string  `json:"name"`
+	Name  string  `json:"name"` // constant of the machine
 	Value float64 `json:"value"`
 	// Up and Down are the change of the kernel time in per cent, the median
 	// over profiles; Most the largest of any profile.
@@ -51,11 +51,11 @@ type Sensitivity struct {
 
 // Accuracy is everything that tells how well the model predicts.
 type Accuracy struct {
-	Fit         *Fit          `json:"fit"` // to all profiles
-	Cases       []Case        `json:"cases"`
-	DMA         []DMARow      `json:"dma_alone"`
-	DMAAll      DMARow        `json:"dma_alone_all"`
-	Sensitivity []Sensitivity `json:"sensitivity"`
+	Fit         *Fit          `json:"fit"`           // to all profiles
+	Cases       []Case        `json:"cases"`         // profiles left out in turn
+	DMA         []DMARow      `json:"dma_alone"`     // transfers that run alone
+	DMAAll      DMARow        `json:"dma_alone_all"` // all transfers
+	Sensitivity []Sensitivity `json:"sensitivity"`   // what 10 % of a constant changes
 	Profiles    []string      `json:"profiles"`
 }
 

@@ -18,15 +18,15 @@ import (
 // trace: duration = mult×N + base cycles for N elements per partition.
 type Affine struct {
 	Opcode   string  `json:"opcode"`
-	Engine   string  `json:"engine"`
-	ElemSize int     `json:"element_bytes"`
-	Mult     float64 `json:"mult"` // cycles per element
-	Base     float64 `json:"base"` // cycles
-	Clock    int     `json:"clock_10mhz"`
+	Engine   string  `json:"engine"`        // engine of the instructions
+	ElemSize int     `json:"element_bytes"` // bytes of an element
+	Mult     float64 `json:"mult"`          // cycles per element
+	Base     float64 `json:"base"`          // cycles
+	Clock    int     `json:"clock_10mhz"`   // clock of the engine, 10 MHz
 	Samples  int     `json:"samples"`
-	Sizes    int     `json:"distinct_sizes"`
-	Residual float64 `json:"residual_ns"` // median absolute
-	Worst    float64 `json:"residual_worst_ns"`
+	Sizes    int     `json:"distinct_sizes"`    // distinct sizes that were measured
+	Residual float64 `json:"residual_ns"`       // median absolute
+	Worst    float64 `json:"residual_worst_ns"` // largest residual of the fit, ns
 }
 
 // FromTraces fits the documented model's affine costs to durations that

@@ -22,17 +22,17 @@ import (
 //
 //	Overhead + max(bytes / (cores × Bytes), multiply-adds / (cores × MACs))
 type OpRoofline struct {
-	Class    string  `json:"class"`
+	Class    string  `json:"class"` // class of operators
 	Rows     int     `json:"rows"`
-	Shapes   int     `json:"shapes"` // distinct; each counts once, with the median of its durations
-	Overhead float64 `json:"overhead_ns"`
+	Shapes   int     `json:"shapes"`            // distinct; each counts once, with the median of its durations
+	Overhead float64 `json:"overhead_ns"`       // fixed time of an operator
 	Bytes    float64 `json:"bytes_per_ns_core"` // 0 where they do not matter
 	MACs     float64 `json:"macs_per_ns_core"`  // 0 where they do not matter
 	// HeldOut is the median error of predicting each shape from the others,
 	// Ideal that of the vendor's model (PM IDEAL) where the table has it; NaN
 	// becomes null.
 	HeldOut *float64 `json:"held_out_error_percent"`
-	Worst   *float64 `json:"held_out_worst_percent"`
+	Worst   *float64 `json:"held_out_worst_percent"` // largest error on shapes that the fit has not seen
 	Ideal   *float64 `json:"vendor_ideal_error_percent"`
 }
 

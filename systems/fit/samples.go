@@ -41,14 +41,14 @@ func (s *samples) add(name string, how estimator, v float64) {
 
 // Item is one fitted constant.
 type Item struct {
-	Name   string  `json:"name"`
-	Was    float64 `json:"was"`
+	Name   string  `json:"name"` // constant of the machine
+	Was    float64 `json:"was"`  // value before the fit
 	Value  float64 `json:"value"`
 	N      int     `json:"samples"`
 	Spread float64 `json:"spread"` // median absolute deviation
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	How    string  `json:"how"`
+	How    string  `json:"how"` // what the value is fitted from
 }
 
 var estimatorNames = [...]string{byMedian: "median", byHuber: "huber", byMin: "min"}

@@ -14,18 +14,18 @@ import (
 // Score is how well one profile was predicted. Errors are percentages with
 // sign, start errors percentages of the measured kernel time.
 type Score struct {
-	Profile string `json:"profile"`
+	Profile string `json:"profile"` // the profile
 	// Kernel is the time from the start of the first instruction of the
 	// kernel's own work to the end of its last: the compiler's instructions
 	// but for the mode switch that opens them.
 	KernelNS  float64            `json:"kernel_ns"`
 	Predicted float64            `json:"predicted_ns"`
-	KernelErr float64            `json:"kernel_error_percent"`
-	Whole     float64            `json:"whole_error_percent"`
-	Busy      map[string]float64 `json:"busy_error_percent"`
-	StartP50  float64            `json:"start_error_p50_percent"`
-	StartP90  float64            `json:"start_error_p90_percent"`
-	StartMax  float64            `json:"start_error_max_percent"`
+	KernelErr float64            `json:"kernel_error_percent"`    // predicted over measured time of the kernel, less 1
+	Whole     float64            `json:"whole_error_percent"`     // predicted over measured time of the whole profile, less 1
+	Busy      map[string]float64 `json:"busy_error_percent"`      // busy time of the engines, predicted over measured, less 1
+	StartP50  float64            `json:"start_error_p50_percent"` // median error of the starts over the kernel's time
+	StartP90  float64            `json:"start_error_p90_percent"` // 90th percentile of these errors
+	StartMax  float64            `json:"start_error_max_percent"` // largest of these errors
 	// LastErr is the error of the start of the last data-path instruction,
 	// counted from the kernel's start.
 	LastErr float64 `json:"last_compute_error_percent"`
@@ -79,11 +79,11 @@ func lastCompute(m *components.Module, predicted *compare.Side) float64 {
 
 // Summary is the scores of several profiles in a few figures.
 type Summary struct {
-	KernelMedian float64 `json:"kernel_error_median_percent"` // absolute
-	KernelWorst  float64 `json:"kernel_error_worst_percent"`
-	BusyMedian   float64 `json:"busy_error_median_percent"`
-	StartP90     float64 `json:"start_error_p90_median_percent"` // median of the profiles' 90th percentiles
-	StartP90Max  float64 `json:"start_error_p90_worst_percent"`
+	KernelMedian float64 `json:"kernel_error_median_percent"`      // absolute
+	KernelWorst  float64 `json:"kernel_error_worst_percent"`       // largest error of a kernel's time
+	BusyMedian   float64 `json:"busy_error_median_percent"`        // median error of the busy times
+	StartP90     float64 `json:"start_error_p90_median_percent"`   // median of the profiles' 90th percentiles
+	StartP90Max  float64 `json:"start_error_p90_worst_percent"`    // largest 90th percentile of the errors of starts
 	LastWorst    float64 `json:"last_compute_error_worst_percent"` // absolute
 }
 

@@ -119,16 +119,16 @@ func (t Treatment) String() string {
 // Account tells what became of the operators of one opcode in one way.
 type Account struct {
 	Opcode    string `json:"opcode"`
-	Treatment string `json:"treatment"`
+	Treatment string `json:"treatment"`     // what becomes of the operator: its instructions, nothing, or an estimate
 	How       string `json:"how,omitempty"` // of estimated ones: as what
 	Count     int64  `json:"count"`         // operators of the file
 }
 
 // Trip is the trip count that was used for a while.
 type Trip struct {
-	Name  string `json:"name"`
-	Count int64  `json:"count"`
-	From  string `json:"from"` // "known", "derived", "given" or "default"
+	Name  string `json:"name"`  // while operator
+	Count int64  `json:"count"` // trips of its loop
+	From  string `json:"from"`  // "known", "derived", "given" or "default"
 }
 
 // Report tells what lowering did. Counts are dynamic: what one run of the
@@ -143,11 +143,11 @@ type Report struct {
 	OutputBytes     int64 `json:"output_bytes"`
 	CollectiveBytes int64 `json:"collective_bytes"`
 	Collectives     int64 `json:"collectives"`
-	LoadBytes       int64 `json:"load_bytes"`  // device memory to chip
-	StoreBytes      int64 `json:"store_bytes"` // chip to device memory
-	CopyBytes       int64 `json:"copy_bytes"`  // within device memory
-	SpillBytes      int64 `json:"spill_bytes"` // part of stores: values that had to make room
-	Executed        int64 `json:"executed_instructions"`
+	LoadBytes       int64 `json:"load_bytes"`            // device memory to chip
+	StoreBytes      int64 `json:"store_bytes"`           // chip to device memory
+	CopyBytes       int64 `json:"copy_bytes"`            // within device memory
+	SpillBytes      int64 `json:"spill_bytes"`           // part of stores: values that had to make room
+	Executed        int64 `json:"executed_instructions"` // instructions, weighted
 
 	// Coarse is how often an instruction waits for accesses that were joined,
 	// because too many of one engine or queue gathered in one place: for more
@@ -159,12 +159,12 @@ type Report struct {
 	Far      []Far `json:"far,omitempty"`
 	FarCount int   `json:"far_count,omitempty"`
 
-	Ops       int64     `json:"operators"` // of the reachable computations
-	Accounts  []Account `json:"accounts"`
-	Trips     []Trip    `json:"trips,omitempty"`
-	TileLoops int       `json:"tile_loops"` // kept as loops
-	SBUFPeak  int64     `json:"sbuf_peak_bytes_per_partition"`
-	DRAMBytes int64     `json:"dram_bytes"` // device memory of parameters, outputs and intermediate values
+	Ops       int64     `json:"operators"`                     // of the reachable computations
+	Accounts  []Account `json:"accounts"`                      // operators by opcode and treatment
+	Trips     []Trip    `json:"trips,omitempty"`               // loops, and where their trip counts are from
+	TileLoops int       `json:"tile_loops"`                    // kept as loops
+	SBUFPeak  int64     `json:"sbuf_peak_bytes_per_partition"` // most bytes of a partition that values take at once
+	DRAMBytes int64     `json:"dram_bytes"`                    // device memory of parameters, outputs and intermediate values
 }
 
 // Conserved tells whether the module does what the graph asks for, to the

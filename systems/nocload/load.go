@@ -29,38 +29,38 @@ var chips = []chip{{"wormhole", 10, 12, 30}, {"grayskull", 13, 12, 0}, {"blackho
 
 // Kind sums the transfers of a kind.
 type Kind struct {
-	Kind      string `json:"kind"`
-	Events    int    `json:"events"`
+	Kind      string `json:"kind"`   // kind of event of the trace
+	Events    int    `json:"events"` // events of this kind
 	Transfers int    `json:"transfers"`
-	Bytes     uint64 `json:"bytes"`
+	Bytes     uint64 `json:"bytes"` // bytes of its transfers
 }
 
 // Op sums the transfers of a launch.
 type Op struct {
-	Op        string `json:"op"`
-	Run       int64  `json:"run_host_id"`
+	Op        string `json:"op"`          // operator of the trace
+	Run       int64  `json:"run_host_id"` // run host id of the operator
 	Device    int32  `json:"device"`
 	Transfers int    `json:"transfers"`
-	Bytes     uint64 `json:"bytes"`
+	Bytes     uint64 `json:"bytes"` // bytes that it transfers
 }
 
 // Wait is the time that processors wait in barriers.
 type Wait struct {
-	Barrier string  `json:"barrier"`
-	Count   int     `json:"count"`
-	Cycles  uint64  `json:"cycles"` // of all processors together
+	Barrier string  `json:"barrier"` // kind of barrier
+	Count   int     `json:"count"`   // number of waits
+	Cycles  uint64  `json:"cycles"`  // of all processors together
 	Mean    float64 `json:"mean_cycles"`
 }
 
 // Network sums the links of one network of a device.
 type Network struct {
 	Device    int32  `json:"device"`
-	NoC       int    `json:"noc"`
+	NoC       int    `json:"noc"`         // network 0 or 1
 	Span      uint64 `json:"span_cycles"` // from the first to the last event of the device
 	Transfers int    `json:"transfers"`
-	Bytes     uint64 `json:"bytes"`      // that enter the network
-	LinkBytes uint64 `json:"link_bytes"` // over all links
-	Links     int    `json:"links_in_use"`
+	Bytes     uint64 `json:"bytes"`        // that enter the network
+	LinkBytes uint64 `json:"link_bytes"`   // over all links
+	Links     int    `json:"links_in_use"` // links that carry a transfer
 	// Mean and Most are bytes over the span and what a link can carry: of all
 	// links of the network, and of the busiest; absent where that is not known.
 	Mean *float64 `json:"mean_utilization"`
@@ -75,26 +75,26 @@ type Link struct {
 	Y           int      `json:"y"`
 	To          string   `json:"to"` // right, down, up or left
 	Transfers   int      `json:"transfers"`
-	Bytes       uint64   `json:"bytes"`
+	Bytes       uint64   `json:"bytes"` // bytes that it carries
 	Utilization *float64 `json:"utilization"`
 }
 
 // Report is what a trace says.
 type Report struct {
 	File      string    `json:"file"`
-	Chip      string    `json:"chip"`
+	Chip      string    `json:"chip"`         // chip whose grid and link rate were used
 	Guessed   bool      `json:"chip_guessed"` // by the coordinates
 	Events    int       `json:"events"`
 	Transfers int       `json:"transfers"`
-	Bytes     uint64    `json:"bytes"`
-	Fabric    int       `json:"fabric_transfers"`
-	Unrouted  int       `json:"transfers_without_way"` // the trace does not tell it
-	Open      int       `json:"barriers_without_partner"`
+	Bytes     uint64    `json:"bytes"`                    // bytes of all transfers
+	Fabric    int       `json:"fabric_transfers"`         // transfers to another chip
+	Unrouted  int       `json:"transfers_without_way"`    // the trace does not tell it
+	Open      int       `json:"barriers_without_partner"` // barriers without a start or an end
 	Kinds     []Kind    `json:"kinds"`
 	Ops       []Op      `json:"ops"`
 	Waits     []Wait    `json:"waits"`
-	Networks  []Network `json:"networks"`
-	Links     []Link    `json:"links"` // the busiest first
+	Networks  []Network `json:"networks"` // figures by network
+	Links     []Link    `json:"links"`    // the busiest first
 }
 
 // chipNames lists the chips whose grids are known.

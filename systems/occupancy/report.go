@@ -14,19 +14,23 @@ type Report struct {
 	// End is the end of the axis in ns: the top-level blocks one after the other,
 	// each once.
 	End    uint64  `json:"axis_ns"`
-	Spaces []Space `json:"spaces"`
+	Spaces []Space `json:"spaces"` // HBM, and SBUF and PSUM of every core
 	Spills *Spills `json:"spills"` // nil where nothing was spilled
 }
 
 // Space is one memory.
 type Space struct {
-	Name string `json:"space"` // HBM, SBUF or PSUM
-	Core uint16 `json:"core"`  // of SBUF and PSUM
-	Unit string `json:"unit"`  // bytes, or bytes of a partition
-	Size uint64 `json:"size_bytes"`
+	Name string `json:"space"`      // HBM, SBUF or PSUM
+	Core uint16 `json:"core"`       // of SBUF and PSUM
+	Unit string `json:"unit"`       // bytes, or bytes of a partition
+	Size uint64 `json:"size_bytes"` // bytes that the machine has; of SBUF and PSUM, of a partition
+	// Peak is the most bytes that are held at once; of SBUF and PSUM, of a
+	// partition. Held is what is written and still needed: SBUF in cells of 64
+	// bytes, PSUM in banks, device memory by tensor from its first write to the
+	// last access (inputs from the start, outputs to the end of their function).
 	Peak uint64 `json:"peak_bytes"`
 	At   uint64 `json:"at_ns"` // when it is first reached
-	Fits bool   `json:"fits"`
+	Fits bool   `json:"fits"`  // whether the peak is at most the size
 	// Tensors are what is held at the peak, largest first.
 	Tensors []Tensor `json:"tensors"`
 	// Series is what is held from a time on, in time order.
@@ -37,25 +41,25 @@ type Space struct {
 
 // Level is what is held from a time on.
 type Level struct {
-	NS    uint64 `json:"ns"`
-	Bytes uint64 `json:"bytes"`
+	NS    uint64 `json:"ns"`    // time from which on it holds
+	Bytes uint64 `json:"bytes"` // bytes held
 }
 
 // Tensor is a tensor that is held at the peak.
 type Tensor struct {
-	Name     string `json:"name"`
-	Bytes    uint64 `json:"bytes"`
+	Name     string `json:"name"`               // name of the tensor
+	Bytes    uint64 `json:"bytes"`              // bytes that it takes; of SBUF and PSUM, of a partition
 	From     uint64 `json:"from_ns"`            // when it is first written, or there
 	To       uint64 `json:"to_ns"`              // when it is last needed
 	Kind     string `json:"kind"`               // input, output or internal
 	Operator string `json:"operator,omitempty"` // that writes it
-	Source   string `json:"source,omitempty"`
+	Source   string `json:"source,omitempty"`   // file:line of what writes it
 }
 
 // Spills are the transfers that make room and bring back.
 type Spills struct {
-	StoredBytes   uint64 `json:"stored_bytes"`
-	ReloadedBytes uint64 `json:"reloaded_bytes"`
+	StoredBytes   uint64 `json:"stored_bytes"`   // bytes of values that had to make room, weighted
+	ReloadedBytes uint64 `json:"reloaded_bytes"` // bytes of such values that are read again, weighted
 	Transfers     uint64 `json:"transfers"`
 	BusyNS        uint64 `json:"busy_ns"` // of the DMA lanes
 }

@@ -138,8 +138,8 @@ func symbol(column func(*components.Instructions) *ecs.Column[ecs.Symbol]) func(
 
 // Field describes a field for people.
 type Field struct {
-	Name string `json:"name"`
-	Doc  string `json:"doc"`
+	Name string `json:"name"` // name of the field
+	Doc  string `json:"doc"`  // what it holds
 	Edge bool   `json:"edge"` // of edges only
 	Kind string `json:"kind"` // "word", "flag", "number", "text"
 }

@@ -547,22 +547,21 @@ type Row struct {
 	// Executions is how often the instruction, or the consumer of the edge,
 	// executes: the runs of its function times the trips around it.
 	Executions uint64 `json:"executions"`
-	Name       string `json:"name"`
+	Name       string `json:"name"` // name of the instruction
 	Lane       string `json:"lane"`
 	Opcode     string `json:"opcode"`
-	Source     string `json:"source,omitempty"`
+	Source     string `json:"source,omitempty"` // file:line in the user's program
 	Start      uint64 `json:"start_ns"`
 	End        uint64 `json:"end_ns"`
-	// Of instructions, where the query had them worked out.
-	Cause string  `json:"cause,omitempty"`
-	Slack *uint64 `json:"slack_ns,omitempty"`
-	// Of edges.
-	Kind       string `json:"kind,omitempty"`
-	From       string `json:"from,omitempty"` // producer
-	FromLane   string `json:"from_lane,omitempty"`
-	FromOpcode string `json:"from_opcode,omitempty"`
-	Gap        *int64 `json:"gap_ns,omitempty"`
-	Binding    *bool  `json:"binding,omitempty"`
+	// Cause and Slack are of instructions, where the query had them worked out.
+	Cause      string  `json:"cause,omitempty"`
+	Slack      *uint64 `json:"slack_ns,omitempty"`
+	Kind       string  `json:"kind,omitempty"`        // of edges: flow, anti, output or ordered
+	From       string  `json:"from,omitempty"`        // producer
+	FromLane   string  `json:"from_lane,omitempty"`   // lane of the producer
+	FromOpcode string  `json:"from_opcode,omitempty"` // opcode of the producer
+	Gap        *int64  `json:"gap_ns,omitempty"`
+	Binding    *bool   `json:"binding,omitempty"`
 }
 
 // Len returns how many rows the answer has.

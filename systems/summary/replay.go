@@ -8,17 +8,17 @@ import (
 
 // Moved is an event whose placed start differs from the one its input had.
 type Moved struct {
-	Name    string `json:"name"`
+	Name    string `json:"name"` // name of the event
 	Lane    string `json:"lane"`
-	InputNS uint64 `json:"input_start_ns"`
+	InputNS uint64 `json:"input_start_ns"` // start in the input
 	HereNS  uint64 `json:"start_ns"`
 }
 
 // Replay compares the placement with the starts the input had.
 type Replay struct {
 	Events int     `json:"events"`
-	Same   int     `json:"same_start"`
-	Moved  []Moved `json:"moved"` // in program order
+	Same   int     `json:"same_start"` // events that start where the input has them
+	Moved  []Moved `json:"moved"`      // in program order
 }
 
 // CompareStarts lists every event of a placed world whose start in run A

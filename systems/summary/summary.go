@@ -13,11 +13,11 @@ import (
 
 // Engine is one lane's share of a simulation.
 type Engine struct {
-	Name         string `json:"name"`
-	Instructions int    `json:"instructions"`
+	Name         string `json:"name"`         // name of the lane
+	Instructions int    `json:"instructions"` // instructions of the lane, each once
 	// BusyNS is the union of the time in which the lane executes instructions in
-	// run A. Waiting for a semaphore is not part of it, as in the profiler's
-	// active times. A DMA lane is busy while a transfer is in flight.
+	// run A, weighted. Waiting for a semaphore is not part of it, as in the
+	// profiler's active times. A DMA lane is busy while a transfer is in flight.
 	BusyNS      uint64  `json:"busy_ns"`
 	Utilization float64 `json:"utilization"` // busy time / latency
 	// MeasuredBusyNS is the same of the measured times, where the input has
@@ -30,7 +30,7 @@ type Engine struct {
 // Active is one kind of engine over the cores of a measured profile, as the
 // profiler's summary has it: the union over the lanes of the engine.
 type Active struct {
-	Engine     string `json:"engine"`
+	Engine     string `json:"engine"`           // kind of engine
 	MeasuredNS uint64 `json:"measured_busy_ns"` // of the measured times
 	// ProfilerNS is the profiler's own figure (*_engine_active_time,
 	// dma_active_time).
@@ -41,43 +41,48 @@ type Active struct {
 type Block struct {
 	Function     string `json:"function"`
 	Block        string `json:"block"`
-	Instructions int    `json:"instructions"`
-	TripCount    uint64 `json:"trip_count"`
+	Instructions int    `json:"instructions"` // instructions of the block, each once
+	TripCount    uint64 `json:"trip_count"`   // trips of a loop's body; 1 elsewhere
 	// TripKnown is false where the input does not tell the trip count; one
 	// pass is counted then.
 	TripKnown    bool                  `json:"trip_count_known"`
 	Runs         uint64                `json:"function_runs"`
-	Latency      components.OptionalNS `json:"latency_ns"`
-	LatencyB     components.OptionalNS `json:"latency_no_antideps_ns"`
-	InLoop       bool                  `json:"in_loop"`
-	LatencyOnce  components.OptionalNS `json:"latency_once_ns"`
-	LatencyOnceB components.OptionalNS `json:"latency_once_no_antideps_ns"`
+	Latency      components.OptionalNS `json:"latency_ns"`                  // latency of all executions in run A, loops as often as --loops says
+	LatencyB     components.OptionalNS `json:"latency_no_antideps_ns"`      // the same of run B
+	InLoop       bool                  `json:"in_loop"`                     // whether it is a loop's body or inside one
+	LatencyOnce  components.OptionalNS `json:"latency_once_ns"`             // latency of one execution with its loops once, run A
+	LatencyOnceB components.OptionalNS `json:"latency_once_no_antideps_ns"` // the same of run B
 }
 
 // Summary is the result of a simulation in figures.
 type Summary struct {
-	Instructions int               `json:"instructions"`
-	Edges        map[string]uint64 `json:"edges"`          // by kind, as the input declared them
+	Instructions int               `json:"instructions"`   // of the module, each once
+	Edges        map[string]uint64 `json:"edges"`          // by kind (flow, anti, output, ordered), as the input declared them
 	Placed       map[string]uint64 `json:"edges_honoured"` // by kind, after merging, as the placement honours them
-	// LatencyA is absent where no row has a duration.
+	// LatencyA is the end of the last event less the start of the first of run
+	// A, all blocks one after the other, as often as their functions run; absent
+	// where nothing in the input has a duration or a size.
 	LatencyA components.OptionalNS `json:"latency_ns"`
-	// LatencyB and AntiCost are absent where there is no run B, for the reason
-	// NoRunB.
+	// LatencyB is the same of run B, which leaves anti-dependencies out; absent
+	// where there is no run B.
 	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
-	NoRunB   string                `json:"no_run_b,omitempty"`
+	NoRunB   string                `json:"no_run_b,omitempty"` // why there is no run B
 	// Range is what the phase of the PE clock leaves open of the latency.
 	Range *components.LatencyRange `json:"latency_range,omitempty"`
 	// Launch is the runtime's time around a kernel launched alone, Device that
 	// and the latency; both are absent where they are not known.
-	Launch   *uint64               `json:"launch_ns"`
-	Device   *uint64               `json:"device_latency_ns"`
+	Launch *uint64 `json:"launch_ns"`
+	Device *uint64 `json:"device_latency_ns"`
+	// AntiCost is LatencyA less LatencyB, at least 0; absent where there is no
+	// run B.
 	AntiCost components.OptionalNS `json:"antidep_cost_ns"`
-	Measured *uint64               `json:"measured_ns"`
-	// Recorded is the time of a trace that a simulator wrote.
-	Recorded *uint64  `json:"recorded_ns,omitempty"`
-	Engines  []Engine `json:"engines"`
+	// Measured is the end of the last measured event less the start of the
+	// first; absent for a trace that a simulator wrote.
+	Measured *uint64  `json:"measured_ns"`
+	Recorded *uint64  `json:"recorded_ns,omitempty"`     // the same of a trace that a simulator wrote
+	Engines  []Engine `json:"engines"`                   // lanes with instructions
 	Active   []Active `json:"measured_active,omitempty"` // of measured profiles
-	Blocks   []Block  `json:"blocks"`
+	Blocks   []Block  `json:"blocks"`                    // those of loop bodies included
 }
 
 // Make adds up a placed world.

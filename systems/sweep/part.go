@@ -17,11 +17,11 @@ import (
 // partHead is the first line of a part; the rows of its cases follow, one a
 // line.
 type partHead struct {
-	Version int    `json:"perfsim_sweep_part"`
-	Plan    string `json:"plan"` // its digest
-	Engine  string `json:"engine"`
-	Cases   int    `json:"cases"` // of the whole plan
-	From    int    `json:"from"`  // the cases of the part
+	Version int    `json:"perfsim_sweep_part"` // version of the file's format
+	Plan    string `json:"plan"`               // its digest
+	Engine  string `json:"engine"`             // version of what predicts
+	Cases   int    `json:"cases"`              // of the whole plan
+	From    int    `json:"from"`               // the cases of the part
 	To      int    `json:"to"`
 }
 

@@ -24,20 +24,20 @@ import (
 // Plan is the product of a specification with all that names a case. Its JSON
 // is what a worker elsewhere needs.
 type Plan struct {
-	Engine   string    `json:"engine"` // version of what predicts
-	Inputs   []Input   `json:"inputs"`
-	Machines []Machine `json:"machines"`
-	Models   []string  `json:"models"`  // "" for the input's own
-	Options  []string  `json:"options"` // NAME=VALUE, spaces between
-	Changes  []string  `json:"changes"` // as Options; the first is ""
+	Engine   string    `json:"engine"`   // version of what predicts
+	Inputs   []Input   `json:"inputs"`   // files of the sweep
+	Machines []Machine `json:"machines"` // machines of the sweep
+	Models   []string  `json:"models"`   // "" for the input's own
+	Options  []string  `json:"options"`  // NAME=VALUE, spaces between
+	Changes  []string  `json:"changes"`  // as Options; the first is ""
 
 	settings [][]whatif.Setting
 }
 
 // Input is a file to predict.
 type Input struct {
-	Name   string `json:"name"` // as the user named it
-	SHA256 string `json:"sha256"`
+	Name   string `json:"name"`   // as the user named it
+	SHA256 string `json:"sha256"` // digest of the input's bytes
 }
 
 // Check fails where the file at path is not the input.

@@ -19,8 +19,8 @@ type Record struct {
 
 // entry is a line of the record; the first line is a header.
 type recordLine struct {
-	Version int             `json:"perfsim_sweep,omitempty"`
-	ID      string          `json:"id,omitempty"`
+	Version int             `json:"perfsim_sweep,omitempty"` // version of the file's format
+	ID      string          `json:"id,omitempty"`            // digest of the case: input, machine, options, engine
 	Row     json.RawMessage `json:"row,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func OpenRecord(path string) (*Record, error) {
 // add takes a result up; a later one of the same case replaces it.
 func (r *Record) add(id string, row json.RawMessage) error {
 	var head struct {
-		Error *string `json:"error"`
+		Error *string `json:"error"` // why the case failed
 	}
 	if err := json.Unmarshal(row, &head); err != nil {
 		return fmt.Errorf("the result of case %q: %w", id, err)

@@ -17,74 +17,87 @@ import (
 type caseRow struct {
 	// What was asked.
 	Case         int64   `json:"case" parquet:"case"` // from 0 on
-	ID           string  `json:"id" parquet:"id"`
+	ID           string  `json:"id" parquet:"id"`     // digest of the case: input, machine, options, engine
 	Input        string  `json:"input" parquet:"input"`
-	InputSHA256  string  `json:"input_sha256" parquet:"input_sha256"`
-	AskedMachine *string `json:"asked_machine" parquet:"asked_machine,optional"`
-	AskedModel   *string `json:"asked_model" parquet:"asked_model,optional"`
+	InputSHA256  string  `json:"input_sha256" parquet:"input_sha256"`            // digest of the input's bytes
+	AskedMachine *string `json:"asked_machine" parquet:"asked_machine,optional"` // machine of the plan
+	AskedModel   *string `json:"asked_model" parquet:"asked_model,optional"`     // model of the plan
 	Options      *string `json:"options" parquet:"options,optional"`
-	WhatIf       *string `json:"whatif" parquet:"whatif,optional"`
+	WhatIf       *string `json:"whatif" parquet:"whatif,optional"` // changes of the case
 	Error        *string `json:"error" parquet:"error,optional"`
 
 	Module  *string `json:"module" parquet:"module,optional"`
 	Format  *string `json:"format" parquet:"format,optional"`
-	Kind    *string `json:"kind" parquet:"kind,optional"`
+	Kind    *string `json:"kind" parquet:"kind,optional"` // simulated or replayed
 	Machine *string `json:"machine" parquet:"machine,optional"`
 	Model   *string `json:"model" parquet:"model,optional"`
 	Loops   *string `json:"loops" parquet:"loops,optional"`
 
-	Instructions     *int64   `json:"instructions" parquet:"instructions,optional"`
+	Instructions *int64 `json:"instructions" parquet:"instructions,optional"` // instructions of the module, each once
+	// end of the last event of run A, all blocks as often as their functions run
 	Latency          *uint64  `json:"latency_ns" parquet:"latency_ns,optional"`
-	LatencyB         *uint64  `json:"latency_no_antideps_ns" parquet:"latency_no_antideps_ns,optional"`
+	LatencyB         *uint64  `json:"latency_no_antideps_ns" parquet:"latency_no_antideps_ns,optional"` // the same of run B
 	AntiCost         *uint64  `json:"antidep_cost_ns" parquet:"antidep_cost_ns,optional"`
 	NoRunB           *string  `json:"no_run_b" parquet:"no_run_b,optional"`
-	RangeLow         *uint64  `json:"latency_range_low_ns" parquet:"latency_range_low_ns,optional"`
-	RangeHigh        *uint64  `json:"latency_range_high_ns" parquet:"latency_range_high_ns,optional"`
+	RangeLow         *uint64  `json:"latency_range_low_ns" parquet:"latency_range_low_ns,optional"`   // low_ns of latency_range
+	RangeHigh        *uint64  `json:"latency_range_high_ns" parquet:"latency_range_high_ns,optional"` // high_ns of latency_range
 	Launch           *uint64  `json:"launch_ns" parquet:"launch_ns,optional"`
 	Device           *uint64  `json:"device_latency_ns" parquet:"device_latency_ns,optional"`
-	Measured         *uint64  `json:"measured_ns" parquet:"measured_ns,optional"`
+	Measured         *uint64  `json:"measured_ns" parquet:"measured_ns,optional"` // measured_ns of run
 	Recorded         *uint64  `json:"recorded_ns" parquet:"recorded_ns,optional"`
 	ErrorPercent     *float64 `json:"error_percent" parquet:"error_percent,optional"`
 	BeforeAllocation *uint64  `json:"before_allocation_ns" parquet:"before_allocation_ns,optional"`
 
 	// Against the unchanged case.
 	Change     *float64 `json:"change" parquet:"change,optional"`
-	DoesNotFit *bool    `json:"does_not_fit" parquet:"does_not_fit,optional"`
-	Remarks    *string  `json:"whatif_notes" parquet:"whatif_notes,optional"`
+	DoesNotFit *bool    `json:"does_not_fit" parquet:"does_not_fit,optional"` // memories that the case needs more of than there is
+	Remarks    *string  `json:"whatif_notes" parquet:"whatif_notes,optional"` // what the changes assume
 
-	Busiest     *string  `json:"busiest_engine" parquet:"busiest_engine,optional"`
-	BusyNS      *uint64  `json:"busiest_busy_ns" parquet:"busiest_busy_ns,optional"`
+	Busiest     *string  `json:"busiest_engine" parquet:"busiest_engine,optional"`   // lane with most busy time
+	BusyNS      *uint64  `json:"busiest_busy_ns" parquet:"busiest_busy_ns,optional"` // busy_ns of that lane
 	Utilization *float64 `json:"busiest_utilization" parquet:"busiest_utilization,optional"`
 
-	Ordered         *uint64 `json:"edges_ordered" parquet:"edges_ordered,optional"`
-	Flow            *uint64 `json:"edges_flow" parquet:"edges_flow,optional"`
-	Output          *uint64 `json:"edges_output" parquet:"edges_output,optional"`
-	Anti            *uint64 `json:"edges_anti" parquet:"edges_anti,optional"`
-	Invalid         *uint64 `json:"edges_invalid" parquet:"edges_invalid,optional"`
+	Ordered *uint64 `json:"edges_ordered" parquet:"edges_ordered,optional"` // dependencies of this kind as declared
+	Flow    *uint64 `json:"edges_flow" parquet:"edges_flow,optional"`       // dependencies of this kind as declared
+	Output  *uint64 `json:"edges_output" parquet:"edges_output,optional"`   // dependencies of this kind as declared
+	Anti    *uint64 `json:"edges_anti" parquet:"edges_anti,optional"`       // dependencies of this kind as declared
+	Invalid *uint64 `json:"edges_invalid" parquet:"edges_invalid,optional"` // dependencies of no known kind
+	// dependencies of this kind as placed
 	HonouredOrdered *uint64 `json:"edges_honoured_ordered" parquet:"edges_honoured_ordered,optional"`
-	HonouredFlow    *uint64 `json:"edges_honoured_flow" parquet:"edges_honoured_flow,optional"`
-	HonouredOutput  *uint64 `json:"edges_honoured_output" parquet:"edges_honoured_output,optional"`
-	HonouredAnti    *uint64 `json:"edges_honoured_anti" parquet:"edges_honoured_anti,optional"`
-	RebuiltOrdered  *uint64 `json:"edges_rebuilt_ordered" parquet:"edges_rebuilt_ordered,optional"`
-	RebuiltFlow     *uint64 `json:"edges_rebuilt_flow" parquet:"edges_rebuilt_flow,optional"`
-	RebuiltOutput   *uint64 `json:"edges_rebuilt_output" parquet:"edges_rebuilt_output,optional"`
-	RebuiltAnti     *uint64 `json:"edges_rebuilt_anti" parquet:"edges_rebuilt_anti,optional"`
+	// dependencies of this kind as placed
+	HonouredFlow *uint64 `json:"edges_honoured_flow" parquet:"edges_honoured_flow,optional"`
+	// dependencies of this kind as placed
+	HonouredOutput *uint64 `json:"edges_honoured_output" parquet:"edges_honoured_output,optional"`
+	// dependencies of this kind as placed
+	HonouredAnti *uint64 `json:"edges_honoured_anti" parquet:"edges_honoured_anti,optional"`
+	// dependencies of this kind that were rebuilt
+	RebuiltOrdered *uint64 `json:"edges_rebuilt_ordered" parquet:"edges_rebuilt_ordered,optional"`
+	// dependencies of this kind that were rebuilt
+	RebuiltFlow *uint64 `json:"edges_rebuilt_flow" parquet:"edges_rebuilt_flow,optional"`
+	// dependencies of this kind that were rebuilt
+	RebuiltOutput *uint64 `json:"edges_rebuilt_output" parquet:"edges_rebuilt_output,optional"`
+	// dependencies of this kind that were rebuilt
+	RebuiltAnti *uint64 `json:"edges_rebuilt_anti" parquet:"edges_rebuilt_anti,optional"`
 
-	FLOPs           *uint64  `json:"work_flops" parquet:"work_flops,optional"`
-	HelperFLOPs     *uint64  `json:"work_helper_flops" parquet:"work_helper_flops,optional"`
-	RecomputedFLOPs *uint64  `json:"work_recomputed_flops" parquet:"work_recomputed_flops,optional"`
-	HBMRead         *uint64  `json:"work_hbm_read_bytes" parquet:"work_hbm_read_bytes,optional"`
-	HBMWritten      *uint64  `json:"work_hbm_written_bytes" parquet:"work_hbm_written_bytes,optional"`
-	Intensity       *float64 `json:"work_intensity" parquet:"work_intensity,optional"`
-	Ridge           *float64 `json:"work_ridge" parquet:"work_ridge,optional"`
-	FLOPRate        *float64 `json:"work_predicted_flop_per_s" parquet:"work_predicted_flop_per_s,optional"`
-	MFU             *float64 `json:"work_predicted_mfu" parquet:"work_predicted_mfu,optional"`
-	HFU             *float64 `json:"work_predicted_hfu" parquet:"work_predicted_hfu,optional"`
-	MFU16           *float64 `json:"work_predicted_mfu_16bit" parquet:"work_predicted_mfu_16bit,optional"`
-	HFU16           *float64 `json:"work_predicted_hfu_16bit" parquet:"work_predicted_hfu_16bit,optional"`
-	HBMRate         *float64 `json:"work_predicted_hbm_bytes_per_s" parquet:"work_predicted_hbm_bytes_per_s,optional"`
-	MBU             *float64 `json:"work_predicted_mbu" parquet:"work_predicted_mbu,optional"`
-	KernelSpill     *uint64  `json:"kernel_spill_bytes" parquet:"kernel_spill_bytes,optional"`
+	FLOPs           *uint64  `json:"work_flops" parquet:"work_flops,optional"`                         // flops of work
+	HelperFLOPs     *uint64  `json:"work_helper_flops" parquet:"work_helper_flops,optional"`           // helper_flops of work
+	RecomputedFLOPs *uint64  `json:"work_recomputed_flops" parquet:"work_recomputed_flops,optional"`   // recomputed_flops of work
+	HBMRead         *uint64  `json:"work_hbm_read_bytes" parquet:"work_hbm_read_bytes,optional"`       // hbm_read_bytes of work
+	HBMWritten      *uint64  `json:"work_hbm_written_bytes" parquet:"work_hbm_written_bytes,optional"` // hbm_written_bytes of work
+	Intensity       *float64 `json:"work_intensity" parquet:"work_intensity,optional"`                 // intensity of work
+	Ridge           *float64 `json:"work_ridge" parquet:"work_ridge,optional"`                         // ridge of work
+	// flop_per_s of the prediction
+	FLOPRate *float64 `json:"work_predicted_flop_per_s" parquet:"work_predicted_flop_per_s,optional"`
+	MFU      *float64 `json:"work_predicted_mfu" parquet:"work_predicted_mfu,optional"` // mfu of the prediction
+	HFU      *float64 `json:"work_predicted_hfu" parquet:"work_predicted_hfu,optional"` // hfu of the prediction
+	// mfu_16bit of the prediction
+	MFU16 *float64 `json:"work_predicted_mfu_16bit" parquet:"work_predicted_mfu_16bit,optional"`
+	// hfu_16bit of the prediction
+	HFU16 *float64 `json:"work_predicted_hfu_16bit" parquet:"work_predicted_hfu_16bit,optional"`
+	// hbm_bytes_per_s of the prediction
+	HBMRate     *float64 `json:"work_predicted_hbm_bytes_per_s" parquet:"work_predicted_hbm_bytes_per_s,optional"`
+	MBU         *float64 `json:"work_predicted_mbu" parquet:"work_predicted_mbu,optional"` // mbu of the prediction
+	KernelSpill *uint64  `json:"kernel_spill_bytes" parquet:"kernel_spill_bytes,optional"` // spill_bytes of the kernel
 
 	Cautions *string `json:"cautions" parquet:"cautions,optional"` // notes that stand beside the latency
 }

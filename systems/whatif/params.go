@@ -50,7 +50,7 @@ type scaling struct {
 
 // Parameter describes a parameter for people.
 type Parameter struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // name of the parameter in a setting
 	Doc  string `json:"doc"`
 }
 

@@ -24,11 +24,11 @@ import (
 
 // Point is the prediction with one combination of settings.
 type Point struct {
-	Settings []string              `json:"settings"` // NAME=VALUE
-	NS       uint64                `json:"latency_ns"`
-	NoAntiNS components.OptionalNS `json:"latency_no_antideps_ns"`
-	Change   float64               `json:"change"` // against the base: -0.1 is 10 % less
-	Bound    string                `json:"bound"`
+	Settings []string              `json:"settings"`               // NAME=VALUE
+	NS       uint64                `json:"latency_ns"`             // latency of run A with the settings
+	NoAntiNS components.OptionalNS `json:"latency_no_antideps_ns"` // latency of run B with the settings
+	Change   float64               `json:"change"`                 // against the base: -0.1 is 10 % less
+	Bound    string                `json:"bound"`                  // class of most of the time on the critical path; of points that are printed
 	// Memory is what the on-chip memories have to hold, where buffers=N was
 	// asked for. Where that is more than there is, TooMuch is set and Fitting
 	// is the prediction with as many copies as fit.
@@ -41,7 +41,7 @@ type Point struct {
 // Result is a base and what became of it.
 type Result struct {
 	Base   Point   `json:"base"`
-	Points []Point `json:"points"`
+	Points []Point `json:"points"` // predictions with settings
 }
 
 // Sweep predicts all points, several at a time. progress, where not nil, is
@@ -198,8 +198,8 @@ func (p *plan) rescale() {
 // Elasticity is how much a parameter matters: a change of the parameter by
 // one per cent changes the prediction by so many per cent.
 type Elasticity struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"elasticity"`
+	Name  string  `json:"name"`       // parameter
+	Value float64 `json:"elasticity"` // relative change of the latency over that of the parameter
 	// Low and High are the predictions with the parameter 5 % lower and higher.
 	Low  uint64 `json:"low_ns"`
 	High uint64 `json:"high_ns"`

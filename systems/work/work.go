@@ -16,53 +16,61 @@ import (
 // Figures are the work of a module and how near it is to the machine's limits.
 // What cannot be known is nil, with the reason in Absent.
 type Figures struct {
-	FLOPs *uint64 `json:"flops"` // of products and convolutions of the program
+	// FLOPs are 2·M·N·K of the products and convolutions of the program, as
+	// instructions do them, weighted. A product of 32 bits that a Neuron profile
+	// has as two passes counts twice, as in the profiler.
+	FLOPs *uint64 `json:"flops"`
 	// HelperFLOPs are those of transposes and sums by products with constants,
 	// RecomputedFLOPs those of what the program computes a second time.
 	HelperFLOPs     *uint64  `json:"helper_flops"`
 	RecomputedFLOPs *uint64  `json:"recomputed_flops"`
-	HBMRead         *uint64  `json:"hbm_read_bytes"`
-	HBMWritten      *uint64  `json:"hbm_written_bytes"`
-	Intensity       *float64 `json:"intensity"` // FLOPs a byte of HBM
-	Ridge           *float64 `json:"ridge"`     // FLOPs a byte at which both peaks are reached
+	HBMRead         *uint64  `json:"hbm_read_bytes"`    // bytes that instructions read from device memory, weighted
+	HBMWritten      *uint64  `json:"hbm_written_bytes"` // bytes that they write to it, weighted
+	Intensity       *float64 `json:"intensity"`         // FLOPs a byte of HBM
+	Ridge           *float64 `json:"ridge"`             // FLOPs a byte at which both peaks are reached
 
 	Predicted *Rates    `json:"predicted"` // in the predicted latency
 	Measured  *Rates    `json:"measured"`  // in the measured time
 	Profiler  *Profiler `json:"profiler"`  // of the profile's own summary
 
-	Peaks  *Peaks   `json:"peaks"`
+	Peaks  *Peaks   `json:"peaks"` // what the cores in use can do at most
 	Absent []Absent `json:"absent,omitempty"`
 }
 
 // Rates are the work of a module in a time.
 type Rates struct {
-	NS    uint64   `json:"ns"`
+	NS    uint64   `json:"ns"` // the time that the rates are in
 	FLOPs *float64 `json:"flop_per_s"`
-	MFU   *float64 `json:"mfu"` // FLOPs over what the peak of their types allows
-	HFU   *float64 `json:"hfu"` // the same of helpers and recomputation too
+	// MFU is the time that the FLOPs take at the peak of their types, over the
+	// latency. The peak of 16 bits is 2·128·128 a cycle of the PE array; 32 bits
+	// take as many passes as mult_32bit of the opcode says; 8 bits are held
+	// against the peak of 16.
+	MFU *float64 `json:"mfu"`
+	HFU *float64 `json:"hfu"` // the same of helpers and recomputation too
 	// MFU16 and HFU16 hold all types against the peak at 16 bits, as the Neuron
 	// profiler does.
 	MFU16   *float64 `json:"mfu_16bit"`
 	HFU16   *float64 `json:"hfu_16bit"`
-	HBMRate *float64 `json:"hbm_bytes_per_s"`
-	MBU     *float64 `json:"mbu"` // HBM bytes over what its peak allows
+	HBMRate *float64 `json:"hbm_bytes_per_s"` // bytes read and written over ns; of peaks, at most
+	MBU     *float64 `json:"mbu"`             // HBM bytes over what its peak allows
 }
 
 // Peaks are what the machine can do at most.
 type Peaks struct {
-	Cores  int      `json:"cores"`      // whose peaks are added up
-	FLOPs  float64  `json:"flop_per_s"` // at 16 bits
-	HBM    float64  `json:"hbm_bytes_per_s"`
+	Cores int     `json:"cores"`      // whose peaks are added up
+	FLOPs float64 `json:"flop_per_s"` // at 16 bits
+	HBM   float64 `json:"hbm_bytes_per_s"`
+	// where the peaks are from: the machine's description, or the profile where it was taken on this machine
 	Source []string `json:"source"`
 }
 
 // Profiler is what the summary of a profile says, under our names.
 type Profiler struct {
-	NS         *uint64  `json:"ns"`
-	FLOPs      *uint64  `json:"flops"` // transposes left out
-	Helper     *uint64  `json:"helper_flops"`
-	HBMRead    *uint64  `json:"hbm_read_bytes"`
-	HBMWritten *uint64  `json:"hbm_written_bytes"`
+	NS         *uint64  `json:"ns"`                // time that the profile's summary has
+	FLOPs      *uint64  `json:"flops"`             // transposes left out
+	Helper     *uint64  `json:"helper_flops"`      // FLOPs of transposes in the profile's summary
+	HBMRead    *uint64  `json:"hbm_read_bytes"`    // bytes read, in the profile's summary
+	HBMWritten *uint64  `json:"hbm_written_bytes"` // bytes written, in the profile's summary
 	Intensity  *float64 `json:"intensity"`
 	MFU        *float64 `json:"mfu"` // against the 16-bit peak, whatever the types
 	HFU        *float64 `json:"hfu"`
@@ -71,7 +79,7 @@ type Profiler struct {
 
 // Absent says why a figure is not there.
 type Absent struct {
-	Figure string `json:"figure"`
+	Figure string `json:"figure"` // name of the figure
 	Reason string `json:"reason"`
 }
 

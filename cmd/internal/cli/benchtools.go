@@ -78,18 +78,18 @@ func readRecords(path string, stdin io.Reader) ([]*record.Record, error) {
 
 func printComparison(out io.Writer, c *record.Comparison) error {
 	type column struct {
-		Title   string  `json:"title"`
+		Title   string  `json:"title"` // heading of the record's column
 		File    string  `json:"file"`
-		Repeats int     `json:"repeats"`
-		Median  float64 `json:"samples_per_sec_median"`
-		Least   float64 `json:"samples_per_sec_least"`
-		Most    float64 `json:"samples_per_sec_most"`
+		Repeats int     `json:"repeats"`                // repeats of the record
+		Median  float64 `json:"samples_per_sec_median"` // median rate
+		Least   float64 `json:"samples_per_sec_least"`  // lowest rate
+		Most    float64 `json:"samples_per_sec_most"`   // highest rate
 	}
 	v := struct {
-		Columns []column       `json:"columns"`
+		Columns []column       `json:"columns"` // records compared
 		Rows    [][]string     `json:"rows"`
-		Ratios  []record.Ratio `json:"ratios"`
-		Geomean []record.Ratio `json:"geometric_means"`
+		Ratios  []record.Ratio `json:"ratios"`          // rates over those of the first record
+		Geomean []record.Ratio `json:"geometric_means"` // geometric means of the ratios
 		Notes   []string       `json:"notes"`
 	}{[]column{}, c.Rows, append([]record.Ratio{}, c.Ratios...), append([]record.Ratio{}, c.Geomean...), append([]string{}, c.Notes...)}
 	for _, x := range c.Columns {

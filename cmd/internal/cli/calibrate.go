@@ -166,9 +166,9 @@ func nameModules(modules []*components.Module, paths []string) {
 type calibrationReport struct {
 	Machine  string              `json:"machine"`
 	Fit      *calibrate.Fit      `json:"fit"`
-	LeaveOut []calibrate.Score   `json:"cross_validation,omitempty"`
-	Summary  *calibrate.Summary  `json:"cross_validation_summary,omitempty"`
-	Accuracy *calibrate.Accuracy `json:"accuracy,omitempty"`
+	LeaveOut []calibrate.Score   `json:"cross_validation,omitempty"`         // predictions of profiles left out of the fit
+	Summary  *calibrate.Summary  `json:"cross_validation_summary,omitempty"` // their errors
+	Accuracy *calibrate.Accuracy `json:"accuracy,omitempty"`                 // errors by profile and constant
 }
 
 func calibrateProfiles(c *cobra.Command, modules []*components.Module, base *machine.Machine, o *calibrateFlags, p *progress) error {
@@ -274,7 +274,7 @@ func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machi
 	if o.asJSON {
 		return writeJSON(c.OutOrStdout(), struct {
 			Machine string             `json:"machine"`
-			Costs   []calibrate.Affine `json:"costs"`
+			Costs   []calibrate.Affine `json:"costs"` // fitted costs
 		}{base.Name, rows})
 	}
 	tw := newTable(c.OutOrStdout())

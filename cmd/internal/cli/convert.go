@@ -80,12 +80,12 @@ of a snapshot that is read is checked. - is standard input or output.
 // convertReport is what `convert --json` and `gen --json` print.
 type convertReport struct {
 	Input        string  `json:"input"`
-	From         string  `json:"from"`
-	Output       string  `json:"output"`
+	From         string  `json:"from"`   // format of the input
+	Output       string  `json:"output"` // file that was written
 	To           string  `json:"to"`
-	Instructions int     `json:"instructions"`
+	Instructions int     `json:"instructions"` // instructions of the module
 	Edges        int     `json:"edges"`
-	Bytes        int64   `json:"bytes"`
+	Bytes        int64   `json:"bytes"` // bytes of the file
 	Seconds      float64 `json:"seconds"`
 }
 

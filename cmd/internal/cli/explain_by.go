@@ -13,9 +13,9 @@ import (
 // groupsJSON is what explain --by --json prints.
 type groupsJSON struct {
 	systems.Subject
-	LatencyNS uint64          `json:"latency_ns"`
-	By        string          `json:"by"`
-	Groups    []explain.Group `json:"groups"`
+	LatencyNS uint64          `json:"latency_ns"` // latency of run A
+	By        string          `json:"by"`         // what rows are grouped by
+	Groups    []explain.Group `json:"groups"`     // the groups, most path_ns first
 	// RestNS lies before the first and behind the last step of the critical path.
 	RestNS uint64 `json:"rest_ns"`
 }

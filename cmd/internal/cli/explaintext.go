@@ -472,14 +472,14 @@ func (t *explainText) path(r *explain.Report) error {
 // pathStep is a step of the critical path as --path --json prints it.
 type pathStep struct {
 	Block  string `json:"block"`
-	Name   string `json:"name"`
+	Name   string `json:"name"` // name of the instruction
 	Row    uint32 `json:"row"`
 	Lane   string `json:"lane"`
 	Opcode string `json:"opcode"`
-	Source string `json:"source,omitempty"`
+	Source string `json:"source,omitempty"` // file:line in the user's program
 	From   uint64 `json:"from_ns"`
-	Until  uint64 `json:"until_ns"`
-	Via    string `json:"via"` // what lets the next step go; "end" of the last
+	Until  uint64 `json:"until_ns"` // when the next step can go
+	Via    string `json:"via"`      // what lets the next step go; "end" of the last
 	Delay  uint64 `json:"delay_ns"`
 	Trips  uint64 `json:"trips"`
 }

@@ -95,7 +95,7 @@ the tables under the names of the Neuron profiler's files.`,
 				return writeJSON(c.OutOrStdout(), struct {
 					Input  string         `json:"input"`
 					Format string         `json:"format"`
-					Files  []exportedFile `json:"files"`
+					Files  []exportedFile `json:"files"` // files that were written
 				}{args[0], o.format, written})
 			}
 			for _, f := range written {
@@ -130,13 +130,13 @@ type exportFlags struct {
 // exportedFile is one file that was written.
 type exportedFile struct {
 	Path   string `json:"path"`
-	Table  string `json:"table,omitempty"`
-	Bytes  int64  `json:"bytes"`
-	Slices int64  `json:"slices,omitempty"`
-	Flows  int64  `json:"flows,omitempty"`
+	Table  string `json:"table,omitempty"`  // table that the file holds
+	Bytes  int64  `json:"bytes"`            // bytes of the file
+	Slices int64  `json:"slices,omitempty"` // slices of a trace
+	Flows  int64  `json:"flows,omitempty"`  // arrows of a trace
 	// Unshown counts the dependencies that the format has no arrow for.
 	Unshown  int64 `json:"flows_not_shown,omitempty"`
-	Counters int64 `json:"counter_values,omitempty"`
+	Counters int64 `json:"counter_values,omitempty"` // values of the counters of a trace
 }
 
 func (f exportedFile) note() string {

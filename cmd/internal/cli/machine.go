@@ -26,9 +26,9 @@ func newMachineList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the machines that are built in", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			type row struct {
-				Name    string   `json:"name"`
+				Name    string   `json:"name"` // name of the machine
 				Title   string   `json:"title"`
-				Aliases []string `json:"aliases"`
+				Aliases []string `json:"aliases"` // other names of the machine
 				Arch    int      `json:"arch"`
 				Models  []string `json:"models"`
 			}

@@ -33,10 +33,10 @@ func layoutNamed(flag, name string) (metricstore.Layout, error) {
 // metricRow is an entry as `metrics --json` prints it.
 type metricRow struct {
 	Member      string `json:"member,omitempty"` // of a NEFF
-	Name        string `json:"name"`
+	Name        string `json:"name"`             // name of the metric
 	Type        string `json:"type"`
-	Aggregation string `json:"aggregation"`
-	Kind        string `json:"kind"`
+	Aggregation string `json:"aggregation"` // how values of one key are put together
+	Kind        string `json:"kind"`        // kind of the metric
 	Value       any    `json:"value"`
 	text        string
 }

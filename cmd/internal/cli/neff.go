@@ -37,45 +37,45 @@ tar. perfsim leaves file.perf-sim beside it by default; 'neff add' puts it in.`,
 type neffReport struct {
 	File          string       `json:"file"`
 	Size          int64        `json:"size"`
-	PkgVersion    uint64       `json:"pkg_version"`
-	HeaderSize    uint64       `json:"header_size"`
-	DataSize      uint64       `json:"data_size"`
-	Trailing      int64        `json:"trailing_bytes"`
-	VersionMajor  uint64       `json:"neff_version_major"`
-	VersionMinor  uint64       `json:"neff_version_minor"`
-	BuildVersion  string       `json:"neff_build_version"`
-	NumTPB        uint32       `json:"num_tpb"`
-	Hash          string       `json:"hash"`
-	HashOK        bool         `json:"hash_ok"`
-	HashError     string       `json:"hash_error,omitempty"`
-	UUID          string       `json:"uuid"`
-	Name          string       `json:"name"`
-	RequestedTPB  uint32       `json:"requested_tpb_count"`
-	TPBs          []int        `json:"tpb_per_node"` // up to the last that is not 0
-	FeatureBits   string       `json:"feature_bits"`
-	Features      []string     `json:"features"`
-	LNCSize       uint32       `json:"lnc_size"`
-	Gzipped       bool         `json:"gzipped"`
-	Members       int          `json:"members"`
-	MemberBytes   int64        `json:"member_bytes"`
-	HasTraces     bool         `json:"has_traces"` // a debug_info_pttf that is a trace package
-	Debug         []debugBrief `json:"debug_info"`
-	LoaderRefuses []string     `json:"loader_would_refuse"`
+	PkgVersion    uint64       `json:"pkg_version"`          // version of the package format
+	HeaderSize    uint64       `json:"header_size"`          // bytes of the header
+	DataSize      uint64       `json:"data_size"`            // bytes of the archive, as the header has them
+	Trailing      int64        `json:"trailing_bytes"`       // bytes behind the archive
+	VersionMajor  uint64       `json:"neff_version_major"`   // version of the compiler's format, major
+	VersionMinor  uint64       `json:"neff_version_minor"`   // the same, minor
+	BuildVersion  string       `json:"neff_build_version"`   // build of the compiler
+	NumTPB        uint32       `json:"num_tpb"`              // cores that the program is for
+	Hash          string       `json:"hash"`                 // digest that the header has
+	HashOK        bool         `json:"hash_ok"`              // whether the archive has this digest
+	HashError     string       `json:"hash_error,omitempty"` // why the digest cannot be checked
+	UUID          string       `json:"uuid"`                 // id of the file
+	Name          string       `json:"name"`                 // name of the program
+	RequestedTPB  uint32       `json:"requested_tpb_count"`  // cores that the program asks for
+	TPBs          []int        `json:"tpb_per_node"`         // up to the last that is not 0
+	FeatureBits   string       `json:"feature_bits"`         // features that a loader must know, as bits
+	Features      []string     `json:"features"`             // the same by name
+	LNCSize       uint32       `json:"lnc_size"`             // physical cores of a logical one
+	Gzipped       bool         `json:"gzipped"`              // whether the archive is gzipped
+	Members       int          `json:"members"`              // files of the archive
+	MemberBytes   int64        `json:"member_bytes"`         // bytes of these files
+	HasTraces     bool         `json:"has_traces"`           // a debug_info_pttf that is a trace package
+	Debug         []debugBrief `json:"debug_info"`           // what the debug files hold
+	LoaderRefuses []string     `json:"loader_would_refuse"`  // why a loader would refuse the file
 }
 
 // debugBrief sums up one debug information member.
 type debugBrief struct {
 	Member       string         `json:"member"`
-	Layer        string         `json:"layer"`
-	Engine       string         `json:"engine,omitempty"`
+	Layer        string         `json:"layer"`            // layer that the member is of
+	Engine       string         `json:"engine,omitempty"` // engine of the debug file
 	Size         int64          `json:"size"`
-	Content      string         `json:"content"` // debug info, trace package, unknown
-	Traces       int            `json:"traces,omitempty"`
-	Instructions int            `json:"instructions,omitempty"`
+	Content      string         `json:"content"`                // debug info, trace package, unknown
+	Traces       int            `json:"traces,omitempty"`       // records of the source program
+	Instructions int            `json:"instructions,omitempty"` // instruction records
 	Spills       int            `json:"spills,omitempty"`
-	Transposes   int            `json:"transposes,omitempty"`
-	Dataflow     map[string]int `json:"dataflow_edges,omitempty"`
-	Scheduling   map[string]int `json:"scheduling_edges,omitempty"`
+	Transposes   int            `json:"transposes,omitempty"`       // transposes that the compiler put in
+	Dataflow     map[string]int `json:"dataflow_edges,omitempty"`   // edges of data, by kind
+	Scheduling   map[string]int `json:"scheduling_edges,omitempty"` // edges of order, by kind
 	Error        string         `json:"error,omitempty"`
 }
 
@@ -395,7 +395,7 @@ not documented; a package beside the NEFF is the safe choice.`,
 				return writeJSON(c.OutOrStdout(), struct {
 					File     string `json:"file"`
 					Member   string `json:"member"`
-					Replaced bool   `json:"replaced"`
+					Replaced bool   `json:"replaced"` // whether a file of this name was there
 					Size     int64  `json:"size"`
 					DataSize uint64 `json:"data_size"`
 				}{out, member, res.Replaced, res.Size, res.Header.DataSize})

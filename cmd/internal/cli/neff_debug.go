@@ -50,22 +50,22 @@ line is an object.`,
 type debugRow struct {
 	Member     string            `json:"member"`
 	Layer      string            `json:"layer"`
-	Engine     string            `json:"engine"`
-	ID         uint64            `json:"id"`
-	Name       string            `json:"name"`
+	Engine     string            `json:"engine"` // engine of the debug file
+	ID         uint64            `json:"id"`     // id of the instruction
+	Name       string            `json:"name"`   // name of the instruction
 	Type       string            `json:"type"`
 	File       string            `json:"file,omitempty"`
 	Function   string            `json:"function,omitempty"`
 	Line       uint64            `json:"line,omitempty"`
-	Parents    []uint64          `json:"parents"`
-	Dataflow   []dependencyRow   `json:"dataflow"`
-	Scheduling []dependencyRow   `json:"scheduling"`
-	Attrs      map[string]string `json:"attrs,omitempty"`
+	Parents    []uint64          `json:"parents"`         // records that enclose it
+	Dataflow   []dependencyRow   `json:"dataflow"`        // what it takes data from
+	Scheduling []dependencyRow   `json:"scheduling"`      // what it comes after
+	Attrs      map[string]string `json:"attrs,omitempty"` // attributes of the record
 }
 
 type dependencyRow struct {
-	ID   uint64 `json:"id"`
-	Kind string `json:"kind"`
+	ID   uint64 `json:"id"`   // id of the instruction
+	Kind string `json:"kind"` // kind of the dependency, in the file's words
 }
 
 func printDebug(ctx context.Context, w io.Writer, f *neff.File, names []string, asJSON bool) error {

@@ -127,72 +127,73 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 
 // netlistReport is what `netlist --json` prints.
 type netlistReport struct {
-	File        string         `json:"file"`
-	Arch        []string       `json:"arch"`
-	Grid        netlistGrid    `json:"grid"`
-	EpochsBy    string         `json:"epochs_by"` // name or execution order
-	Devices     int            `json:"devices"`
-	Graphs      int            `json:"graphs"`
-	Ops         int            `json:"ops"`
-	Cores       int            `json:"cores"`
-	Capacity    int            `json:"capacity"`
-	Utilization float64        `json:"mean_utilization"`
-	WithIdle    float64        `json:"mean_utilization_idle_chips_included"`
-	Epochs      []netlistEpoch `json:"epochs"`
-	Types       []netlistType  `json:"ops_by_type"`
-	Channels    []netlistChan  `json:"dram_channels"`
-	HostBytes   int64          `json:"host_queue_bytes"`
-	Problems    []netlistIssue `json:"problems"`
-	Simulated   []epochInfo    `json:"simulated,omitempty"`
+	File        string      `json:"file"`
+	Arch        []string    `json:"arch"`
+	Grid        netlistGrid `json:"grid"`      // grid of the device
+	EpochsBy    string      `json:"epochs_by"` // name or execution order
+	Devices     int         `json:"devices"`
+	Graphs      int         `json:"graphs"` // graphs of the netlist
+	Ops         int         `json:"ops"`
+	Cores       int         `json:"cores"`    // cores of all operators
+	Capacity    int         `json:"capacity"` // cores of all epochs together
+	Utilization float64     `json:"mean_utilization"`
+	// mean over the epochs of cores in use over those of all chips
+	WithIdle  float64        `json:"mean_utilization_idle_chips_included"`
+	Epochs    []netlistEpoch `json:"epochs"`
+	Types     []netlistType  `json:"ops_by_type"`         // operators by type
+	Channels  []netlistChan  `json:"dram_channels"`       // device memory by channel
+	HostBytes int64          `json:"host_queue_bytes"`    // bytes of queues on the host
+	Problems  []netlistIssue `json:"problems"`            // what a compiler would refuse
+	Simulated []epochInfo    `json:"simulated,omitempty"` // epochs in time
 }
 
 type netlistGrid struct {
 	Rows   int    `json:"rows"`
 	Cols   int    `json:"columns"`
-	Source string `json:"source"`
+	Source string `json:"source"` // where the grid is from
 }
 
 type netlistEpoch struct {
-	Index       int           `json:"epoch"`
-	Cores       int           `json:"cores"`
+	Index       int           `json:"epoch"` // number of the epoch
+	Cores       int           `json:"cores"` // cores in use
 	Utilization float64       `json:"utilization"`
-	IdleChips   int           `json:"idle_chips"`
-	Chips       []netlistChip `json:"chips"`
+	IdleChips   int           `json:"idle_chips"` // chips without an operator
+	Chips       []netlistChip `json:"chips"`      // figures by chip
 }
 
 type netlistChip struct {
 	Device      int         `json:"device"`
 	Graphs      []string    `json:"graphs"`
-	Cores       int         `json:"cores"`
-	Used        int         `json:"distinct_cores"`
+	Cores       int         `json:"cores"`          // cores of its operators
+	Used        int         `json:"distinct_cores"` // cores in use, each once
 	Utilization float64     `json:"utilization"`
-	OutOfGrid   int         `json:"ops_out_of_grid"`
-	Overlap     int         `json:"cores_claimed_twice"`
+	OutOfGrid   int         `json:"ops_out_of_grid"`     // operators outside the grid
+	Overlap     int         `json:"cores_claimed_twice"` // cores that two operators claim
 	Ops         []netlistOp `json:"ops"`
 }
 
 type netlistOp struct {
-	Name      string   `json:"name"`
+	Name      string   `json:"name"` // name of the operator
 	Type      string   `json:"type"`
 	Row       int      `json:"row"`
-	Col       int      `json:"column"`
+	Col       int      `json:"column"` // first column of its cores
 	Rows      int      `json:"rows"`
 	Cols      int      `json:"columns"`
-	OutOfGrid bool     `json:"out_of_grid,omitempty"`
+	OutOfGrid bool     `json:"out_of_grid,omitempty"` // whether it lies outside the grid
 	Overlaps  []string `json:"overlaps,omitempty"`
 }
 
 type netlistType struct {
 	Type  string `json:"type"`
 	Ops   int    `json:"ops"`
-	Cores int    `json:"cores"`
+	Cores int    `json:"cores"` // cores of operators of the type
 }
 
 type netlistChan struct {
 	Device   int   `json:"device"`
-	Channel  int   `json:"channel"`
-	Buffers  int   `json:"buffers"`
-	Bytes    int64 `json:"bytes"`
+	Channel  int   `json:"channel"` // channel of device memory
+	Buffers  int   `json:"buffers"` // buffers in the channel
+	Bytes    int64 `json:"bytes"`   // bytes of these buffers
 	Overlaps int   `json:"overlaps"`
 }
 

@@ -32,24 +32,24 @@ type epochFlags struct {
 type epochInfo struct {
 	Epoch      int      `json:"epoch"`
 	Inputs     int      `json:"samples"`
-	Latency    uint64   `json:"latency_ns"`
-	Endless    uint64   `json:"latency_endless_buffers_ns"`
-	FirstOut   uint64   `json:"first_sample_ns"`
-	PerSample  float64  `json:"ns_per_sample"`
-	Bottleneck string   `json:"bottleneck"`
-	BusyShare  float64  `json:"bottleneck_busy_share"`
-	CoreShare  float64  `json:"core_time_share"`
-	Relaxed    int      `json:"buffer_waits_dropped"`
+	Latency    uint64   `json:"latency_ns"`                 // time of the epoch
+	Endless    uint64   `json:"latency_endless_buffers_ns"` // time of the epoch with buffers that never end
+	FirstOut   uint64   `json:"first_sample_ns"`            // when the first sample is out
+	PerSample  float64  `json:"ns_per_sample"`              // time between two samples in the steady state
+	Bottleneck string   `json:"bottleneck"`                 // operator that is busy longest
+	BusyShare  float64  `json:"bottleneck_busy_share"`      // its busy time over that of the epoch
+	CoreShare  float64  `json:"core_time_share"`            // busy time over all cores and the whole time
+	Relaxed    int      `json:"buffer_waits_dropped"`       // waits for a buffer that were left out, in a cycle of buffers
 	Ops        []opInfo `json:"ops"`
 }
 
 type opInfo struct {
-	Name   string `json:"name"`
+	Name   string `json:"name"` // name of the operator
 	Type   string `json:"type"`
 	Device int    `json:"device"`
-	Cores  int    `json:"cores"`
-	Blocks int    `json:"blocks"`
-	Busy   uint64 `json:"busy_ns"`
+	Cores  int    `json:"cores"`   // cores of the operator
+	Blocks int    `json:"blocks"`  // tiles that it makes
+	Busy   uint64 `json:"busy_ns"` // time in which it works
 	Start  uint64 `json:"start_ns"`
 	End    uint64 `json:"end_ns"`
 }

@@ -87,7 +87,7 @@ type memoryJSON struct {
 	Format  string  `json:"format"`
 	Machine *string `json:"machine"`
 	Model   string  `json:"model"`
-	Latency uint64  `json:"latency_ns"`
+	Latency uint64  `json:"latency_ns"` // latency of run A
 	*occupancy.Report
 }
 

@@ -96,7 +96,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 
 // packReport is what `pack --json` prints.
 type packReport struct {
-	Created bool     `json:"created"`
+	Created bool     `json:"created"` // packages that were written
 	Path    string   `json:"path,omitempty"`
 	Size    int64    `json:"size"`
 	Files   []string `json:"files"`
@@ -309,14 +309,14 @@ func listed(r *pttf.Reader, names []string) ([]pttf.Entry, error) {
 
 // memberRow is a member in `--list --json`.
 type memberRow struct {
-	Name   string `json:"name"`
-	Kind   string `json:"kind"`
+	Name   string `json:"name"` // path in the archive
+	Kind   string `json:"kind"` // file, directory, link or special file
 	Size   int64  `json:"size"`
-	Mode   string `json:"mode"`
-	Time   string `json:"time"`
-	Link   string `json:"link,omitempty"`
-	Sparse bool   `json:"sparse,omitempty"`
-	PAX    bool   `json:"pax,omitempty"`
+	Mode   string `json:"mode"`             // permissions
+	Time   string `json:"time"`             // time of the last change
+	Link   string `json:"link,omitempty"`   // where a link points
+	Sparse bool   `json:"sparse,omitempty"` // whether it has holes
+	PAX    bool   `json:"pax,omitempty"`    // extended records
 	// Layer is set for debug information.
 	Layer string `json:"debug_layer,omitempty"`
 }

@@ -21,11 +21,11 @@ with --enable-perf-sim.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			type row struct {
 				Ordinal int             `json:"ordinal"`
-				Name    string          `json:"name"`
-				Flagged bool            `json:"needs_enable_perf_sim"`
-				Systems []string        `json:"systems"`
-				Reads   []ecs.Component `json:"reads"`
-				Writes  []ecs.Component `json:"writes"`
+				Name    string          `json:"name"`                  // name of the pass
+				Flagged bool            `json:"needs_enable_perf_sim"` // whether it runs with --enable-perf-sim only
+				Systems []string        `json:"systems"`               // systems that it runs
+				Reads   []ecs.Component `json:"reads"`                 // tables that it reads
+				Writes  []ecs.Component `json:"writes"`                // tables that it writes
 				Doc     string          `json:"doc"`
 			}
 			var rows []row

@@ -17,30 +17,30 @@ import (
 // opsInfo is what is printed of an ops table.
 type opsInfo struct {
 	File       string   `json:"file"`
-	Family     string   `json:"header_family"`
+	Family     string   `json:"header_family"` // columns that the table has: which tool wrote it
 	Rows       int      `json:"rows"`
 	Device     int      `json:"device_ops"`
-	Host       int      `json:"host_ops"`
-	Signposts  int      `json:"signposts"`
-	Missing    int      `json:"device_ops_without_time"`
+	Host       int      `json:"host_ops"`                // operators of the host
+	Signposts  int      `json:"signposts"`               // signposts of the table
+	Missing    int      `json:"device_ops_without_time"` // device operators without a time
 	Kernel     float64  `json:"kernel_ns"`
-	Union      *float64 `json:"firmware_union_ns"`
-	Sum        *float64 `json:"firmware_sum_ns"`
-	Overlaps   int      `json:"overlapping_ops"`
-	Ragged     int      `json:"ragged_rows"`
-	BadNumbers int      `json:"bad_numbers"`
+	Union      *float64 `json:"firmware_union_ns"` // union of the firmware times
+	Sum        *float64 `json:"firmware_sum_ns"`   // firmware times of all device operators added up
+	Overlaps   int      `json:"overlapping_ops"`   // operators that start before the one before has ended
+	Ragged     int      `json:"ragged_rows"`       // rows with too few or too many cells
+	BadNumbers int      `json:"bad_numbers"`       // cells that should be a number and are none
 	// Impossible counts operators whose times contradict one another; they are
 	// in no sum.
 	Impossible int             `json:"impossible_ops"`
-	Example    string          `json:"impossible_example,omitempty"`
-	Devices    []opsInfoDevice `json:"by_device"`
-	ByCode     []opsInfoOp     `json:"by_code"`
+	Example    string          `json:"impossible_example,omitempty"` // one of the impossible rows
+	Devices    []opsInfoDevice `json:"by_device"`                    // sums by device
+	ByCode     []opsInfoOp     `json:"by_code"`                      // sums by op code
 
 	Chip       string              `json:"chip,omitempty"`
-	Join       *devicelog.Join     `json:"join,omitempty"`
+	Join       *devicelog.Join     `json:"join,omitempty"` // how the table and the log were joined
 	Ops        []devicelog.OpPerf  `json:"ops"`
-	BySignpost []devicelog.OpTotal `json:"by_signpost"`
-	ByOp       []devicelog.OpTotal `json:"by_op_code"`
+	BySignpost []devicelog.OpTotal `json:"by_signpost"` // sums by signpost
+	ByOp       []devicelog.OpTotal `json:"by_op_code"`  // sums by op code, of the report by operator
 	log        string              // device log that was joined
 }
 
@@ -53,14 +53,14 @@ type opsInfoDevice struct {
 
 type opsInfoOp struct {
 	Code    string   `json:"op_code"`
-	Type    string   `json:"op_type"`
-	Count   int      `json:"count"`
-	NoTime  int      `json:"without_time,omitempty"`
+	Type    string   `json:"op_type"`                // op code
+	Count   int      `json:"count"`                  // operators added up
+	NoTime  int      `json:"without_time,omitempty"` // of these, without a time
 	Kernel  float64  `json:"kernel_ns"`
-	Min     *float64 `json:"min_ns"`
+	Min     *float64 `json:"min_ns"` // shortest one
 	Max     *float64 `json:"max_ns"`
-	Cores   float64  `json:"mean_cores"`
-	PerCore *float64 `json:"mean_core_share"`
+	Cores   float64  `json:"mean_cores"`      // mean of the cores in use
+	PerCore *float64 `json:"mean_core_share"` // mean of the cores in use over those there are
 }
 
 // opsReport reads and judges an ops table. chip overrules the table's own;

@@ -263,26 +263,26 @@ func printAnalyses(out io.Writer, p *devicelog.Profile) error {
 
 // compareReport is what `profile --compare --json` prints.
 type compareReport struct {
-	Old      string               `json:"old"`
-	New      string               `json:"new"`
-	Alpha    float64              `json:"alpha"`
-	Compared int                  `json:"zones_compared"` // in both logs; what Holm's correction counts
-	OldDiags []devicelog.DiagInfo `json:"old_diagnostics"`
-	NewDiags []devicelog.DiagInfo `json:"new_diagnostics"`
+	Old      string               `json:"old"`             // first log
+	New      string               `json:"new"`             // second log
+	Alpha    float64              `json:"alpha"`           // level of significance
+	Compared int                  `json:"zones_compared"`  // in both logs; what Holm's correction counts
+	OldDiags []devicelog.DiagInfo `json:"old_diagnostics"` // what is wrong with the first log
+	NewDiags []devicelog.DiagInfo `json:"new_diagnostics"` // what is wrong with the second log
 	Zones    []compareInfo        `json:"zones"`
 }
 
 type compareInfo struct {
 	Zone        string            `json:"zone"`
 	Risc        string            `json:"processor,omitempty"`
-	Old         devicelog.Summary `json:"old_cycles"`
-	New         devicelog.Summary `json:"new_cycles"`
-	Change      *float64          `json:"median_change"` // 0.1 is 10 % longer
-	P           *float64          `json:"p"`
-	PCorrected  *float64          `json:"p_corrected"`
-	Superior    *float64          `json:"probability_new_longer"`
-	Significant bool              `json:"significant"`
-	InNS        bool              `json:"compared_in_ns,omitempty"`
+	Old         devicelog.Summary `json:"old_cycles"`               // cycles of a run in the first log
+	New         devicelog.Summary `json:"new_cycles"`               // cycles of a run in the second log
+	Change      *float64          `json:"median_change"`            // 0.1 is 10 % longer
+	P           *float64          `json:"p"`                        // probability of such samples from one distribution (Mann-Whitney)
+	PCorrected  *float64          `json:"p_corrected"`              // the same, corrected for the number of zones (Holm)
+	Superior    *float64          `json:"probability_new_longer"`   // probability that a run of the second log takes longer
+	Significant bool              `json:"significant"`              // whether p_corrected is below alpha
+	InNS        bool              `json:"compared_in_ns,omitempty"` // whether times were compared in ns, of two clocks
 }
 
 func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) error {

@@ -122,8 +122,8 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 			return err
 		}
 		return writeJSON(out, struct {
-			Domain string      `json:"domain"`
-			Count  int         `json:"count"`
+			Domain string      `json:"domain"` // instructions or edges
+			Count  int         `json:"count"`  // how many were found
 			Rows   []query.Row `json:"rows"`
 		}{r.Domain.String(), r.Len(), rows})
 	}
@@ -204,7 +204,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 		}
 		return writeJSON(out, struct {
 			Domain string        `json:"domain"`
-			Count  int           `json:"count"`
+			Count  int           `json:"count"` // how many were found
 			By     string        `json:"by"`
 			Groups []query.Group `json:"groups"`
 		}{r.Domain.String(), r.Len(), o.by, groups})

@@ -26,15 +26,15 @@ func modelError(machine string) float64 {
 // rankRow is one variant.
 type rankRow struct {
 	Input     string  `json:"input"`
-	LatencyNs uint64  `json:"latency_ns"`
-	Slower    float64 `json:"slower_than_fastest"`
+	LatencyNs uint64  `json:"latency_ns"`          // latency of run A
+	Slower    float64 `json:"slower_than_fastest"` // latency over that of the fastest, less 1
 	// Clear and Within say whether the distance to the row above is larger
 	// than the model's error; of the first row both are false.
 	Clear    bool     `json:"clear"`
 	Within   bool     `json:"within_model_error"`
 	Cautions []string `json:"cautions,omitempty"`
 	Bound    string   `json:"busiest_engine"`
-	Busy     float64  `json:"busiest_share"`
+	Busy     float64  `json:"busiest_share"` // busy time of the busiest lane over the latency
 	HBMBytes uint64   `json:"hbm_bytes"`
 	Spills   bool     `json:"spills"`
 	Error    string   `json:"error,omitempty"`

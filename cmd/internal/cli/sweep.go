@@ -233,9 +233,9 @@ func (f *sweepFlags) report(out io.Writer, n sweep.Counts, p *sweepProgress, nam
 		return writeJSON(out, struct {
 			sweep.Counts
 			Seconds float64 `json:"seconds"`
-			Rate    float64 `json:"cases_per_second"`
+			Rate    float64 `json:"cases_per_second"` // cases over the time of the sweep
 			Output  string  `json:"output"`
-			Written bool    `json:"written"`
+			Written bool    `json:"written"` // file that was written
 		}{n, p.seconds(), p.rate(n.Predicted), name, written})
 	}
 	text := countOf(n.Cases, "case") + ": "

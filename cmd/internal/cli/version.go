@@ -17,9 +17,9 @@ func newVersionCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := struct {
 				Version  string `json:"version"`
-				Revision string `json:"revision,omitempty"`
-				Go       string `json:"go"`
-				Platform string `json:"platform"`
+				Revision string `json:"revision,omitempty"` // commit that it was built from
+				Go       string `json:"go"`                 // version of Go that built it
+				Platform string `json:"platform"`           // operating system and architecture
 			}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			v.Revision = revision()
 			if asJSON {

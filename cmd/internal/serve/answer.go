@@ -201,8 +201,8 @@ func (s *Server) whatif(ctx context.Context, q *request) (any, error) {
 // comparison is the answer to diff: the report of `diff --json`.
 type comparison struct {
 	*compare.Report
-	ModuleIDA string `json:"module_id_a"`
-	ModuleIDB string `json:"module_id_b"`
+	ModuleIDA string `json:"module_id_a"` // id under which A is held
+	ModuleIDB string `json:"module_id_b"` // id under which B is held
 }
 
 func (s *Server) diff(ctx context.Context, q *request) (any, error) {

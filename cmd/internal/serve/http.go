@@ -210,10 +210,10 @@ func (f flushing) Write(p []byte) (int, error) {
 
 // health is the answer of /healthz.
 type health struct {
-	Status  string `json:"status"`
+	Status  string `json:"status"` // ok while the server answers
 	Version string `json:"version"`
-	Modules int    `json:"held_modules"`
-	Bytes   int64  `json:"held_bytes"`
+	Modules int    `json:"held_modules"` // modules that are held
+	Bytes   int64  `json:"held_bytes"`   // memory that they take
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {

@@ -12,9 +12,9 @@ import (
 
 // lineAnswer is the answer to a JSON line.
 type lineAnswer struct {
-	ID     json.RawMessage `json:"id,omitempty"`
+	ID     json.RawMessage `json:"id,omitempty"` // id of the request
 	Status int             `json:"status"`
-	Result json.RawMessage `json:"result,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"` // answer of the call
 	Error  string          `json:"error,omitempty"`
 }
 
