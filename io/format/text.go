@@ -13,8 +13,8 @@ import (
 var utf8Mark = []byte("\xef\xbb\xbf")
 
 // DecodeText makes UTF-8 of a text in UTF-16 or UTF-32, as editors and
-// redirection on Windows write it: with a byte order mark, or UTF-16 without
-// one where every other byte of the beginning is 0. A mark of UTF-8 is left
+// redirection on Windows write it: with a byte order mark, or without
+// one where the beginning is ASCII with zero bytes in between. A mark of UTF-8 is left
 // out. Anything else is passed on as it is; decoded says that it was not UTF-8.
 func DecodeText(in *bufio.Reader) (out *bufio.Reader, decoded bool) {
 	head, _ := in.Peek(64) // an error is that of the first read
@@ -35,6 +35,10 @@ func DecodeText(in *bufio.Reader) (out *bufio.Reader, decoded bool) {
 		order, skip = binary.LittleEndian, 2
 	case bytes.HasPrefix(head, []byte{0xfe, 0xff}) && len(head)%2 == 0:
 		order, skip = binary.BigEndian, 2
+	case everyFourth(head, 0):
+		return bufio.NewReaderSize(&utf32Reader{r: in, order: binary.LittleEndian}, bufSize), true
+	case everyFourth(head, 3):
+		return bufio.NewReaderSize(&utf32Reader{r: in, order: binary.BigEndian}, bufSize), true
 	case everyOther(head, 1):
 		order = binary.LittleEndian
 	case everyOther(head, 0):
@@ -46,6 +50,23 @@ func DecodeText(in *bufio.Reader) (out *bufio.Reader, decoded bool) {
 	return bufio.NewReaderSize(&utf16Reader{r: in, order: order}, bufSize), true
 }
 
+// everyFourth reports whether b is printable ASCII at the bytes i, i+4, … and
+// all others are 0.
+func everyFourth(b []byte, i int) bool {
+	if len(b) < 16 || len(b)%4 != 0 {
+		return false
+	}
+	for k, c := range b {
+		if k%4 != i && c != 0 || k%4 == i && !isText(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether c is printable ASCII or white space of a text.
+func isText(c byte) bool { return c >= ' ' && c <= '~' || c == '\n' || c == '\r' || c == '\t' }
+
 // everyOther reports whether the bytes from i on in steps of two are 0 and the
 // others are printable ASCII.
 func everyOther(b []byte, i int) bool {
@@ -53,7 +74,7 @@ func everyOther(b []byte, i int) bool {
 		return false
 	}
 	for k, c := range b {
-		if k%2 == i && c != 0 || k%2 != i && (c < ' ' && c != '\n' && c != '\r' && c != '\t' || c > '~') {
+		if k%2 == i && c != 0 || k%2 != i && !isText(c) {
 			return false
 		}
 	}

@@ -36,6 +36,8 @@ func TestSniffsFurther(t *testing.T) {
 		{"profile", `{"notes":{"x":"` + strings.Repeat("y", 10_000) + `"},"pending_dma":[],"instruction":[]}`, "neuronprofile"},
 		{"host trace", `{"notes":"` + strings.Repeat("y", 10_000) + `","schema":"1.1.1-chakra.0.0.4","nodes":[]}`, "chakra"},
 		{"UTF-32", utf32(hlo), "hlo"},
+		{"UTF-32 without a mark", utf32(hlo)[4:], "hlo"},
+		{"big-endian UTF-32 without a mark", "\x00\x00\x00" + strings.TrimSuffix(utf32(hlo)[4:], "\x00\x00\x00"), "hlo"},
 		{"much metadata", `{"metadata":{"x":"` + strings.Repeat("y", 3<<20) + `"},` + trace, "kineto"},
 	} {
 		if got, err := find(t, "f", c.text); got != c.want {

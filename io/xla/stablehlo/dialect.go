@@ -9,11 +9,21 @@ import (
 // readDialects are the dialects whose operations become operators. An
 // operation of them that has no HLO opcode is kept by name, as an operator of
 // unknown opcode.
-var readDialects = []string{"stablehlo", "mhlo", "chlo", "vhlo", "sdy"}
+var readDialects = []string{"stablehlo", "mhlo", "chlo", "sdy"}
 
-// frameDialects hold functions, modules and control flow: they say nothing about
-// what a module computes.
-var frameDialects = []string{"func", "builtin", "cf"}
+// frameDialects hold functions and modules, or arithmetic that all dialects
+// use: they do not tell what a module is written in.
+var frameDialects = []string{"func", "builtin", "arith", "math"}
+
+// controlDialects hold loops and branches around other operations. Estimating
+// one as a copy of its operands would lose what it repeats.
+var controlDialects = []string{"scf", "cf", "affine"}
+
+// foreign reports whether name is an operation of a dialect that is not read.
+func foreign(name string) bool {
+	dialect, _, ok := strings.Cut(name, ".")
+	return ok && !slices.Contains(frameDialects, dialect) && !slices.Contains(readDialects, dialect)
+}
 
 // dialectCount counts operations by dialect, in order of first use.
 type dialectCount struct {
@@ -22,10 +32,15 @@ type dialectCount struct {
 	names   []string // of foreign dialects
 	first   string   // the first foreign operation
 	pos     int
+	control string // the first of controlDialects
+	at      int
 }
 
 func (d *dialectCount) add(name string, pos int) {
 	dialect, op, ok := strings.Cut(name, ".")
+	if slices.Contains(controlDialects, dialect) && d.control == "" {
+		d.control, d.at = name, pos
+	}
 	switch {
 	case !ok || op == "constant" || op == "return" || slices.Contains(frameDialects, dialect):
 	case slices.Contains(readDialects, dialect):
@@ -46,6 +61,9 @@ func (d *dialectCount) add(name string, pos int) {
 func (d *dialectCount) refused() bool { return d.foreign > d.read }
 
 func (d *dialectCount) message() string {
+	if !slices.ContainsFunc(d.names, func(s string) bool { return !slices.Contains(controlDialects, s) }) {
+		return notRead(d.first)
+	}
 	const most = 4
 	list := strings.Join(d.names[:min(len(d.names), most)], ", ")
 	if len(d.names) > most {
@@ -55,7 +73,19 @@ func (d *dialectCount) message() string {
 	if len(d.names) > 1 {
 		noun = "dialects"
 	}
+	if slices.Contains(d.names, "vhlo") {
+		return fmt.Sprintf("%s: this is VHLO, the versioned form of StableHLO, which is not read; make StableHLO of it first: stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo FILE", clip(d.first))
+	}
 	return fmt.Sprintf("%s: this module is of the MLIR %s %s, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)", clip(d.first), noun, list)
+}
+
+// notRead says that one operation of a foreign dialect is not read.
+func notRead(name string) string {
+	dialect, _, _ := strings.Cut(name, ".")
+	if slices.Contains(controlDialects, dialect) {
+		return fmt.Sprintf("%s: control flow of the MLIR dialect %s is not read; export it as StableHLO (stablehlo.while, case and if are read)", clip(name), dialect)
+	}
+	return fmt.Sprintf("%s: the MLIR dialect %s is not read; export it as StableHLO", clip(name), dialect)
 }
 
 // knownDialects fails where the operations of a module, regions included, are
@@ -63,8 +93,11 @@ func (d *dialectCount) message() string {
 func (p *parser) knownDialects(ops []*node) bool {
 	var d dialectCount
 	d.nodes(ops)
-	if d.refused() {
+	switch {
+	case d.refused():
 		return p.failAt(d.pos, "%s", d.message())
+	case d.control != "":
+		return p.failAt(d.at, "%s", notRead(d.control))
 	}
 	return true
 }

@@ -149,7 +149,7 @@ func (e *emitter) arguments(c opgraph.CompID, r *region) {
 // constantNode reports whether a value can be repeated in another
 // computation at no cost: a scalar or splat constant.
 func constantNode(n *node) bool {
-	return n != nil && n.op() == "constant" && n.results == 1 && !strings.Contains(n.denseText(), "[") && !strings.HasPrefix(n.denseText(), "dense_resource")
+	return n != nil && n.op() == "constant" && n.results == 1 && !strings.Contains(n.denseText(), "[") && !strings.HasPrefix(n.denseText(), "dense_resource") && !strings.HasPrefix(n.denseText(), "sparse")
 }
 
 func (n *node) denseText() string {
@@ -214,7 +214,8 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 				if caps, ok = e.captured([]*region{r}, sc); !ok {
 					return false
 				}
-				if name == "manual_computation" {
+				manual := name == "manual_computation" || name == "named_computation"
+				if manual {
 					for _, u := range caps { // handed in as more arguments
 						s, found := e.shapeOf(u, sc)
 						if !found || u.i > 0 {
@@ -227,7 +228,7 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 				} else if len(caps) > 0 && !tuple {
 					return e.failAt(caps[0].pos, "the region of %s uses %%%s from outside it", n.name, caps[0].name)
 				}
-				if name != "manual_computation" {
+				if !manual {
 					n.captures = append(n.captures, caps)
 				}
 			}

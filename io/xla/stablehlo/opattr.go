@@ -1,6 +1,7 @@
 package stablehlo
 
 import (
+	"slices"
 	"strings"
 
 	"perfsim/components/opgraph"
@@ -449,6 +450,10 @@ func (e *emitter) gather(n *node, op opgraph.OpID) bool {
 }
 
 func (e *emitter) compare(n *node, op opgraph.OpID) bool {
+	if n.dialect() == "arith" {
+		e.g.SetInt(op, opgraph.AttrDirection, int64(e.predicate(n)))
+		return e.err == nil
+	}
 	words := n.words
 	if a, has := n.attr("comparison_direction"); has { // #stablehlo<comparison_direction LT>
 		words = strings.FieldsFunc(e.resolve(a.val), func(r rune) bool { return r == ' ' || r == '<' || r == '>' })
@@ -485,8 +490,10 @@ func (e *emitter) customCall(n *node, op opgraph.OpID) bool {
 		target = "Sharding"
 		if a, has := n.attr("sharding"); has { // the generic form
 			e.setSdy(op, e.resolve(a.val))
-		} else if len(n.lists) > 0 && strings.HasPrefix(n.lists[0], "<@") {
-			e.setSdy(op, "#sdy.sharding"+n.lists[0])
+		} else if a, has := n.attr("out_sharding"); has { // of Shardy's collectives
+			e.setSdy(op, "#sdy.sharding"+strings.TrimPrefix(e.resolve(a.val), "#sdy.sharding"))
+		} else if i := slices.IndexFunc(n.lists, func(s string) bool { return strings.HasPrefix(s, "<@") }); i >= 0 {
+			e.setSdy(op, "#sdy.sharding"+n.lists[i])
 		}
 	}
 	if target == "" {

@@ -14,7 +14,10 @@ func opKind(name string) (opgraph.OpKind, bool) {
 		return 0, false
 	}
 	switch dialect {
-	case "stablehlo", "mhlo", "chlo", "vhlo":
+	case "stablehlo", "mhlo", "chlo":
+	case "arith", "math":
+		k, ok := elementwise[name]
+		return k, ok
 	default:
 		return 0, false
 	}
@@ -33,8 +36,13 @@ func opKind(name string) (opgraph.OpKind, bool) {
 		return opgraph.OpOptBarrier, true
 	case "top_k":
 		return opgraph.OpTopK, true
+	case "square":
+		return opgraph.OpMultiply, dialect == "chlo"
 	case "return", "fusion", "async_start", "async_update", "async_done":
 		return 0, false
+	}
+	if dialect == "chlo" {
+		op = strings.TrimPrefix(op, "broadcast_")
 	}
 	return opgraph.ParseOpKind(strings.ReplaceAll(op, "_", "-"))
 }
@@ -42,6 +50,9 @@ func opKind(name string) (opgraph.OpKind, bool) {
 // op adds one operation to the computation being filled.
 func (e *emitter) op(n *node) bool {
 	g := e.g
+	if n.results > 0 && len(n.out) != n.results && foreign(n.name) {
+		return e.failAt(n.pos, "%s", notRead(n.name))
+	}
 	if n.results > 0 && len(n.out) != n.results {
 		return e.failAt(n.pos, "%s has %d results and %d result types", n.name, n.results, len(n.out))
 	}
@@ -50,7 +61,10 @@ func (e *emitter) op(n *node) bool {
 		return e.constant(n)
 	case "while":
 		return e.while(n)
-	case "manual_computation":
+	case "manual_computation", "named_computation":
+		if n.dialect() != "sdy" {
+			break
+		}
 		if len(n.comps) != 1 {
 			return e.failAt(n.pos, "%s has %d regions, want 1", n.name, len(n.comps))
 		}
@@ -79,8 +93,26 @@ func (e *emitter) op(n *node) bool {
 	switch n.name {
 	case "func.call":
 		kind, known = opgraph.OpCall, true
-	case "sdy.sharding_constraint", "sdy.reshard":
+	case "sdy.sharding_group":
+		return true // it says that values are sharded alike
+	case "sdy.propagation_barrier":
+		kind, known = opgraph.OpOptBarrier, true
+	case "sdy.sharding_constraint", "sdy.reshard", "sdy.all_gather", "sdy.all_slice", "sdy.all_reduce", "sdy.all_to_all",
+		"sdy.collective_permute", "sdy.reduce_scatter", "sdy.sharded_to_unreduced", "sdy.replicated_to_unreduced":
+		// Shardy's collectives have global shapes; what they move follows from
+		// the sharding of their result.
 		kind, known = opgraph.OpCustomCall, true
+	case "chlo.square":
+		if len(args) == 1 {
+			args = append(args, args[0])
+		}
+	case "arith.cmpf", "arith.cmpi": // the type is that of the operands
+		if len(n.out) == 1 && len(n.in) == 0 {
+			shape = g.Array(opgraph.ElemPred, g.Shapes.Dims(n.out[0])...)
+		}
+	}
+	if known && n.dialect() == "chlo" && strings.HasPrefix(n.op(), "broadcast_") {
+		return e.broadcasting(n, kind, args, shape)
 	}
 	switch kind {
 	case opgraph.OpSend:
@@ -125,10 +157,8 @@ func (e *emitter) op(n *node) bool {
 	return e.bind(n, op)
 }
 
-// broadcast adds broadcast_in_dim. Dimensions of size 1 that are stretched are
-// taken away by a reshape first: HLO's broadcast only adds dimensions.
+// broadcast adds broadcast_in_dim.
 func (e *emitter) broadcast(n *node, args []opgraph.OpID, shape opgraph.ShapeID) bool {
-	g := e.g
 	dims, _, _, ok := e.ints(n, "broadcast_dimensions", "dims")
 	if !ok {
 		return false
@@ -136,15 +166,23 @@ func (e *emitter) broadcast(n *node, args []opgraph.OpID, shape opgraph.ShapeID)
 	if len(args) != 1 {
 		return e.failAt(n.pos, "%s has %d operands, want 1", n.name, len(args))
 	}
-	src := g.Ops.Shape[args[0]]
-	from, to := g.Shapes.Dims(src), g.Shapes.Dims(shape)
+	op, ok := e.stretch(n, n.result, args[0], dims, shape)
+	return ok && e.bind(n, op)
+}
+
+// stretch adds a broadcast of src to a shape; dims says where its dimensions
+// go. Dimensions of size 1 that are stretched are taken away by a reshape
+// first: HLO's broadcast only adds dimensions.
+func (e *emitter) stretch(n *node, name string, src opgraph.OpID, dims []int64, shape opgraph.ShapeID) (opgraph.OpID, bool) {
+	g := e.g
+	from, to := g.Shapes.Dims(g.Ops.Shape[src]), g.Shapes.Dims(shape)
 	if len(dims) != len(from) {
-		return e.failAt(n.pos, "%s names %d dimensions for an operand of rank %d", n.name, len(dims), len(from))
+		return 0, e.failAt(n.pos, "%s names %d dimensions for an operand of rank %d", n.name, len(dims), len(from))
 	}
 	var kept, size []int64
 	for i, d := range dims {
 		if d < 0 || d >= int64(len(to)) {
-			return e.failAt(n.pos, "%s: dimension %d is outside rank %d", n.name, d, len(to))
+			return 0, e.failAt(n.pos, "%s: dimension %d is outside rank %d", n.name, d, len(to))
 		}
 		if from[i] == 1 && to[d] != 1 {
 			continue
@@ -152,13 +190,13 @@ func (e *emitter) broadcast(n *node, args []opgraph.OpID, shape opgraph.ShapeID)
 		kept, size = append(kept, d), append(size, from[i])
 	}
 	if len(kept) != len(dims) {
-		args[0] = g.AddOp(opgraph.OpReshape, "", g.Array(g.Shapes.Elem(src), size...), args[0])
-		e.place(args[0], n)
+		src = g.AddOp(opgraph.OpReshape, "", g.Array(g.Shapes.Elem(g.Ops.Shape[src]), size...), src)
+		e.place(src, n)
 	}
-	op := g.AddOp(opgraph.OpBroadcast, n.result, shape, args[0])
+	op := g.AddOp(opgraph.OpBroadcast, name, shape, src)
 	g.SetInts(op, opgraph.AttrDimensions, kept...)
 	e.place(op, n)
-	return e.bind(n, op)
+	return op, true
 }
 
 // constant adds a constant. A splat is a scalar and its broadcast: there is
@@ -179,7 +217,7 @@ func (e *emitter) constant(n *node) bool {
 			return e.failAt(n.pos, "dense value is not closed")
 		}
 		body = strings.TrimSpace(in[1 : len(in)-1])
-	} else if strings.HasPrefix(text, "dense_resource<") {
+	} else if strings.HasPrefix(text, "dense_resource<") || strings.HasPrefix(text, "sparse<") {
 		body = ""
 	} else {
 		body, _, _ = strings.Cut(text, ":")

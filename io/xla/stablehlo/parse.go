@@ -17,6 +17,7 @@ type parser struct {
 	alias     map[string]string       // "#loc3" to its text
 	typeAlias map[string]string       // "!t" to its text
 	depth     int
+	blamed    bool // the error names an operation of a foreign dialect
 }
 
 // into makes shapes of types in g from here on.
@@ -95,7 +96,7 @@ func (p *parser) op() (*node, bool) {
 		if n.name, ok = p.quoted(); !ok {
 			return nil, false
 		}
-		return n, p.generic(n)
+		return n, p.generic(n) || p.blame(n)
 	}
 	n.name = p.word()
 	switch n.name {
@@ -112,7 +113,18 @@ func (p *parser) op() (*node, bool) {
 	case "call":
 		n.name = "func.call"
 	}
-	return n, p.pretty(n)
+	return n, p.pretty(n) || p.blame(n)
+}
+
+// blame names an operation of a foreign dialect as the reason for an error
+// within it: its syntax is not ours to judge. It reports false.
+func (p *parser) blame(n *node) bool {
+	if foreign(n.name) && p.err != nil && !p.blamed {
+		p.blamed = true
+		p.err = nil
+		return p.failAt(n.pos, "%s", notRead(n.name))
+	}
+	return false
 }
 
 // resultNames takes "%0 =", "%0:2 =" or "%a, %b:2 =".

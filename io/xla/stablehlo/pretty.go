@@ -9,7 +9,11 @@ import "strings"
 // types, and the dimension numbers of a convolution have a reader of their
 // own.
 func (p *parser) pretty(n *node) bool {
-	switch n.op() {
+	op := n.op()
+	if foreign(n.name) && op != "return" && op != "constant" {
+		op = ""
+	}
+	switch op {
 	case "while":
 		return p.while(n)
 	case "reduce":
@@ -20,7 +24,7 @@ func (p *parser) pretty(n *node) bool {
 		return p.constant(n)
 	case "mesh":
 		return p.mesh(n)
-	case "manual_computation":
+	case "manual_computation", "named_computation":
 		return p.manual(n)
 	}
 	if !p.pieces(n, "") {

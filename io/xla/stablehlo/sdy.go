@@ -26,9 +26,14 @@ func (p *parser) mesh(n *node) bool {
 	return p.err == nil
 }
 
-// manual reads "(%a) in_shardings=[…] out_shardings=[…] manual_axes={…}
+// manual reads "<"name">(%a) in_shardings=[…] out_shardings=[…] manual_axes={…}
 // (%b: T) {ops} : (T) -> U".
 func (p *parser) manual(n *node) bool {
+	if p.peek() == '<' { // the name of a named_computation
+		if _, ok := p.balanced(); !ok {
+			return false
+		}
+	}
 	if !p.expect("(", "after "+n.name) {
 		return false
 	}
@@ -73,6 +78,7 @@ func (p *parser) manual(n *node) bool {
 func (e *emitter) manualCall(n *node) bool {
 	g := e.g
 	in, out := e.shardingList(n, "in_shardings"), e.shardingList(n, "out_shardings")
+	named := n.op() == "named_computation" // has global shapes
 	params := g.Params(n.comps[0], nil)
 	var args []opgraph.OpID
 	for i, u := range append(append([]ref(nil), n.operands...), n.captures[0]...) {
@@ -85,6 +91,8 @@ func (e *emitter) manualCall(n *node) bool {
 		}
 		if want := g.Ops.Shape[params[i]]; i < len(n.operands) && !g.Shapes.SameArray(g.Ops.Shape[v], want) {
 			v = e.convertShape(n, "SPMDFullToShardShape", want, e.sharded(n, v, in, i), `{manual}`, "")
+		} else if named && i < len(n.operands) {
+			v = e.sharded(n, v, in, i)
 		}
 		args = append(args, v)
 	}
@@ -114,6 +122,8 @@ func (e *emitter) manualCall(n *node) bool {
 				text = out[i]
 			}
 			results[i] = e.convertShape(n, "SPMDShardToFullShape", n.out[i], r, "", text)
+		} else if named {
+			results[i] = e.sharded(n, r, out, i)
 		}
 	}
 	if n.results == 0 {

@@ -11,6 +11,7 @@ package stablehlo
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"strings"
 
 	"perfsim/components/opgraph"
@@ -23,6 +24,10 @@ const bytecodeMagic = "ML\xefR"
 var errBytecode = errors.New("this is MLIR bytecode, which is not read; make text of it first: " +
 	"stablehlo-translate --deserialize FILE -o FILE.mlir (a portable artifact), or mlir-opt FILE -o FILE.mlir")
 
+// firstOp matches how the first operation of an MLIR text begins: a module, or
+// an operation of a dialect that has a symbol or is in the generic form.
+var firstOp = regexp.MustCompile(`^(?:(?:builtin\.)?module\s*(?:@|\{|attributes\b)|func\.func\s|[a-z_][a-z0-9_]*\.[a-z][a-z0-9_.]*\s+(?:public\s+|private\s+|nested\s+)?@|"[a-z_][a-z0-9_]*\.[a-z][a-z0-9_.]*"\s*\()`)
+
 // Sniff reports whether head begins a StableHLO text or MLIR bytecode (which
 // Read refuses with advice), or a module of another MLIR dialect (likewise).
 func Sniff(head []byte) bool {
@@ -32,10 +37,8 @@ func Sniff(head []byte) bool {
 	c := scanner{s: string(head)}
 	c.peek()
 	rest := c.s[c.pos:]
-	for _, p := range []string{"module @", "module {", "module attributes", "builtin.module", `"builtin.module"`, "func.func ", "#loc"} {
-		if strings.HasPrefix(rest, p) {
-			return true
-		}
+	if firstOp.MatchString(rest) || strings.HasPrefix(rest, "#loc") {
+		return true
 	}
 	// Aliases before the module.
 	return rest != "" && (rest[0] == '#' || rest[0] == '!') && (strings.Contains(rest, "\nmodule") || strings.Contains(rest, "stablehlo."))

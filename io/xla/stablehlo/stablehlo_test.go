@@ -211,6 +211,34 @@ func TestForms(t *testing.T) {
 			`%x = stablehlo.negate %a : tensor<4x8xf32>
 			 %0 = "my.op"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>`,
 			"%x = f32[4,8] negate(%a)\n  %0 = f32[4,8] my.op(%x)"},
+		{"arithmetic of other dialects",
+			`%c = arith.constant dense<2.0> : tensor<4x8xf32>
+			 %x = arith.addf %a, %c : tensor<4x8xf32>
+			 %t = arith.truncf %x : tensor<4x8xf32> to tensor<4x8xbf16>
+			 %p = arith.cmpf ogt, %a, %b : tensor<4x8xf32>
+			 %q = "arith.cmpf"(%a, %b) <{predicate = 5 : i64}> : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
+			 %s = arith.select %p, %a, %b : tensor<4x8xi1>, tensor<4x8xf32>
+			 %0 = math.exp %s : tensor<4x8xf32>`,
+			"%c.value = f32[] constant(2)\n  %c = f32[4,8] broadcast(%c.value), dimensions={}\n  %x = f32[4,8] add(%a, %c)\n  %t = bf16[4,8] convert(%x)\n  %p = pred[4,8] compare(%a, %b), direction=GT\n" +
+				"  %q = pred[4,8] compare(%a, %b), direction=LE\n  %s = f32[4,8] select(%p, %a, %b)\n  %0 = f32[4,8] exponential(%s)"},
+		{"CHLO that broadcasts",
+			`%c = stablehlo.constant dense<[[1.0], [2.0], [3.0], [4.0]]> : tensor<4x1xf32>
+			 %x = chlo.broadcast_multiply %a, %c : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+			 %0 = chlo.square %x : tensor<4x8xf32> -> tensor<4x8xf32>`,
+			"%c = f32[4,1] constant({...})\n  %reshape.3 = f32[4] reshape(%c)\n  %broadcast.4 = f32[4,8] broadcast(%reshape.3), dimensions={0}\n  %x = f32[4,8] multiply(%a, %broadcast.4)\n  %0 = f32[4,8] multiply(%x, %x)"},
+		{"a sparse constant, and marks of Shardy",
+			`%c = stablehlo.constant sparse<[[0, 0]], [1.0]> : tensor<4x8xf32>
+			 %x = sdy.propagation_barrier %c allowed_direction=NONE : tensor<4x8xf32>
+			 sdy.sharding_group %x group_id=3 : tensor<4x8xf32>
+			 %0 = sdy.all_gather [{"x"}, {}] %x out_sharding=<@mesh, [{}, {}]> : tensor<4x8xf32>`,
+			"%c = f32[4,8] constant({...})\n  %x = f32[4,8] opt-barrier(%c)\n  %0 = f32[4,8] custom-call(%x), frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@mesh, [{}, {}]>\"}, custom_call_target=\"Sharding\""},
+		{"a named computation",
+			`%0 = sdy.named_computation<"f">(%a) in_shardings=[<@mesh, [{}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] (%u: tensor<4x8xf32>) {
+			 %y = stablehlo.negate %u : tensor<4x8xf32>
+			 sdy.return %y : tensor<4x8xf32>
+			 } : (tensor<4x8xf32>) -> tensor<4x8xf32>`,
+			"%custom-call.4 = f32[4,8] custom-call(%a), custom_call_target=\"Sharding\", frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@mesh, [{}, {}]>\"}\n  %0 = f32[4,8] call(%custom-call.4), to_apply=%named_computation\n" +
+				"  %custom-call.6 = f32[4,8] custom-call(%0), custom_call_target=\"Sharding\", frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@mesh, [{\\\"x\\\"}, {}]>\"}"},
 		{"tokens",
 			`%x = stablehlo.create_token : !stablehlo.token
 			 %0 = stablehlo.after_all %x, %x : !stablehlo.token`,
@@ -479,7 +507,14 @@ func TestFailures(t *testing.T) {
 		{"open string", f("  %0 = stablehlo.custom_call @x(%a) {k = \"v} : (tensor<4xf32>) -> tensor<4xf32>"), "t:2:42: string is not closed"},
 		{"open region", "module {\n func.func @main() {\n", "t:2:2: region is not closed"},
 		{"rank", f("  %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<4xf32>) -> tensor<4xf32>"), `t:2:3: transpose "0": dimensions=[1 0] is no permutation of an operand of rank 1`},
-		{"blocks", "func.func @main(%a: tensor<i1>) {\n  \"cf.br\"(%a)[^bb1] : (tensor<i1>) -> ()\n^bb1:\n  return\n}", "t:2:14: cf.br: branches between blocks are not supported"},
+		{"blocks", "func.func @main(%a: tensor<i1>) {\n  \"cf.br\"(%a)[^bb1] : (tensor<i1>) -> ()\n^bb1:\n  return\n}", "t:2:4: cf.br: control flow of the MLIR dialect cf is not read; export it as StableHLO (stablehlo.while, case and if are read)"},
+		{"a loop of scf among StableHLO", f("  %r = scf.for %i = %a to %a step %a iter_args(%x = %a) -> (tensor<4xf32>) {\n  %1 = stablehlo.add %x, %x : tensor<4xf32>\n  %2 = stablehlo.add %1, %x : tensor<4xf32>\n  %3 = stablehlo.add %2, %x : tensor<4xf32>\n  scf.yield %3 : tensor<4xf32>\n  }"),
+			"t:2:3: scf.for: control flow of the MLIR dialect scf is not read; export it as StableHLO (stablehlo.while, case and if are read)"},
+		{"a loop of scf in the generic form", f("  %0 = stablehlo.negate %a : tensor<4xf32>\n  %1 = stablehlo.negate %a : tensor<4xf32>\n  %r = \"scf.execute_region\"() ({\n  %2 = stablehlo.negate %a : tensor<4xf32>\n  \"scf.yield\"(%2) : (tensor<4xf32>) -> ()\n  }) : () -> tensor<4xf32>"),
+			"t:4:3: scf.execute_region: control flow of the MLIR dialect scf is not read; export it as StableHLO (stablehlo.while, case and if are read)"},
+		{"a foreign operation among StableHLO", f("  %0 = stablehlo.negate %a : tensor<4xf32>\n  %1 = linalg.copy ins(%0 : tensor<4xf32>) outs(%0 : tensor<4xf32>) -> tensor<4xf32>"), "t:3:3: linalg.copy: the MLIR dialect linalg is not read; export it as StableHLO"},
+		{"versioned", "\"vhlo.func_v1\"() <{sym_name = #vhlo.string_v1<\"main\">}> ({\n^bb0(%a: !vhlo.tensor_v1<4x!vhlo.f32_v1>):\n  \"vhlo.return_v1\"(%a) : (!vhlo.tensor_v1<4x!vhlo.f32_v1>) -> ()\n}) : () -> ()",
+			"t:1:2: vhlo.func_v1: this is VHLO, the versioned form of StableHLO, which is not read; make StableHLO of it first: stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo FILE"},
 		{"without a return", "func.func @main(%a: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.negate %a : tensor<f32>\n}", "t:1:1: a region without a return"},
 		{"recursion", "func.func @main(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @main(%a) : (tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}", `t:2:3: call "0": it calls computation "main", which calls it: recursion`},
 		{"capture of a reducer", `func.func @main(%a: tensor<4xf32>, %b: tensor<f32>) -> tensor<f32> {
@@ -653,6 +688,8 @@ var operation = regexp.MustCompile(`^\s*(?:%\w+(?::\d+)? = )?"?stablehlo\.(\w+)`
 // FuzzRead: no input makes the reader panic or hang; what it reads is a valid
 // graph that survives writing.
 func FuzzRead(f *testing.F) {
+	f.Add([]byte("module {\nsdy.mesh @m = <[\"x\"=2]>\nfunc.func @main(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {\n %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{\"x\", ?}, {}]>] out_shardings=[<@m, [{\"x\"}, {}]>] manual_axes={\"x\"} (%b: tensor<2x8xf32>) {\n %1 = chlo.broadcast_add %b, %b : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>\n sdy.return %1 : tensor<2x8xf32>\n } : (tensor<4x8xf32>) -> tensor<4x8xf32>\n %c, %d = \"stablehlo.optimization_barrier\"(%0, %a) : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)\n %e = arith.cmpf ogt, %c, %d : tensor<4x8xf32>\n %f = sdy.all_gather [{\"x\"}, {}] %c out_sharding=<@m, [{}, {}]> : tensor<4x8xf32>\n return %f : tensor<4x8xf32>\n}\n}"))
+	f.Add([]byte("!q = !quant.uniform<i8:f32, 1.0:17>\nfunc.func @main(%a: tensor<?x8x!q, #stablehlo.bounds<4, ?>>) {\n %c = stablehlo.constant sparse<[[0]], [1.0]> : tensor<4xf32>\n %r = scf.if %c -> (tensor<4xf32>) {\n scf.yield %c : tensor<4xf32>\n }\n %t = arith.extf %c : tensor<4xf32> to tensor<4xf64>\n return\n}"))
 	f.Add([]byte("module @m attributes {mhlo.num_partitions = 2 : i32} {\n func.func public @main(%a: tensor<4x8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4x8xf32> {\n %0 = stablehlo.add %a, %a : tensor<4x8xf32> loc(#l)\n return %0 : tensor<4x8xf32>\n }\n}\n#l = loc(\"x\"(\"f.py\":1:2))"))
 	f.Add([]byte("func.func @main(%x: tensor<4xf32>) {\n %c = stablehlo.constant dense<1> : tensor<i32>\n %1:2 = stablehlo.while(%i = %c, %y = %x) : tensor<i32>, tensor<4xf32> cond {\n %2 = stablehlo.compare LE, %i, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>\n stablehlo.return %2 : tensor<i1>\n } do {\n stablehlo.return %i, %x : tensor<i32>, tensor<4xf32>\n }\n return\n}"))
 	f.Add([]byte("func.func @main(%a: tensor<4x8xf32>, %b: tensor<f32>) {\n %0 = stablehlo.reduce(%a init: %b) applies stablehlo.add across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>\n %1 = stablehlo.slice %a [0:1, 0:8:2] : (tensor<4x8xf32>) -> tensor<1x4xf32>\n %2 = \"stablehlo.all_reduce\"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({\n ^bb0(%l: tensor<f32>, %m: tensor<f32>):\n stablehlo.return %l : tensor<f32>\n }) : (tensor<4x8xf32>) -> tensor<4x8xf32>\n return\n}"))

@@ -108,7 +108,7 @@ func (p *parser) signature(n *node) bool {
 	} else if n.in, ok = p.typeList(n.in); !ok {
 		return false
 	}
-	if !p.accept("->") {
+	if !p.accept("->") && !p.acceptWord("to") {
 		n.out, n.in = n.in, nil
 		return true
 	}
@@ -200,7 +200,11 @@ func (p *parser) tensor(inner string) (opgraph.ShapeID, string) {
 		}
 		body = rest
 	}
-	elem, ok := element(strings.TrimSpace(body))
+	body = strings.TrimSpace(body)
+	if to, is := p.typeAlias[body]; is { // of a quantized type
+		body = to
+	}
+	elem, ok := element(body)
 	if !ok {
 		return 0, "unknown element type " + strconv.Quote(clip(body))
 	}
