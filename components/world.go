@@ -56,8 +56,11 @@ type LatencyRange struct {
 // alone, and whether the figure is known and the module is a kernel without
 // the runtime's own instructions. Device latency is Launch plus the latency.
 func (w *World) Launch() (uint64, bool) {
+	if w.Config.Model != Calibrated { // grids of cores have no such machine
+		return 0, false
+	}
 	v, ok := w.Machine.Calibrated.Constant("launch_ns")
-	if !ok || w.Config.Model != Calibrated {
+	if !ok {
 		return 0, false
 	}
 	for _, pc := range w.Module.Instr.CompilerPC.Slice() {

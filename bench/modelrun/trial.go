@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +31,27 @@ type Options struct {
 	Microbatch          int    // 0: the model's own
 	Tokens              int64  // 0: the task's
 	Format, Fidelity    string
-	LoopCount           int
-	Chips               int // that share the batches, at least 1; 0 is 1
-	Repeats             int
-	Jobs                int
-	Lower               lower.Options
-	Loops               components.Loops // LoopsUnset counts trips
-	Chosen              string           // options of the prediction that were given, for the record
+	// Accumulator is the format in which products are added up, "" for the
+	// machine's own.
+	Accumulator string
+	// Uncached makes a grid take an epoch's programs from the host every time
+	// (level 0 of the vendor's runtime); DeviceLoops lets it go through the
+	// batches without the host (level 4).
+	Uncached, DeviceLoops bool
+	// Transpose lets placement turn operators by a quarter.
+	Transpose bool
+	// Keep leaves the placed runs in the outcome.
+	Keep bool
+	// Intermediates names operators whose results leave the chip for every
+	// input, as those of the graph do; on grids.
+	Intermediates []string
+	LoopCount     int
+	Chips         int // that share the batches, at least 1; 0 is 1
+	Repeats       int
+	Jobs          int
+	Lower         lower.Options
+	Loops         components.Loops // LoopsUnset counts trips
+	Chosen        string           // options of the prediction that were given, for the record
 	// Cost is the cost model on machines with engines.
 	Cost components.Model
 	// Progress, where not nil, is told the stage and the share done of it.
@@ -56,29 +71,36 @@ type Phase struct {
 	Utilization float64 `json:"utilization,omitempty"`
 
 	Plan *coregrid.Plan `json:"-"`
+	// World is the placed run of the phase; nil unless Options.Keep.
+	World *components.World `json:"-"`
+	// Dumped are the operators whose results leave the chip on request.
+	Dumped []coregrid.Op `json:"-"`
 }
 
 // Outcome is a finished trial.
 type Outcome struct {
-	Model      *models.Model
-	Machine    string
-	Device     string // tt, cuda or trn
-	Chosen     string // options of the prediction that were given
-	Emulated   string // format in the place of one that the device does not have; "" for none
-	DeviceName string
-	Params     int64
-	MACs       int64 // of one sample
-	Phases     []Phase
-	BatchNS    float64 // of one batch of the microbatch's samples, on the device
-	HostNS     float64 // of a batch: what the host adds, 0 where the machine has no model of it
-	Batches    int64   // in the data set
-	Samples    int64   // in all loops
-	RunSeconds float64
-	Compile    []float64 // s of building and lowering or placing, by repeat
-	Simulate   []float64 // s of the simulation, by repeat
-	PeakMB     float64
-	Ignores    []string // what the description leaves out
-	Notes      []string
+	Model   *models.Model
+	Machine string
+	Device  string // tt, cuda or trn
+	Chosen  string // options of the prediction that were given
+	// ElementBytes is the size of an element in memory, 0 where it differs.
+	ElementBytes float64
+	Emulated     string // format in the place of one that the device does not have; "" for none
+	DeviceName   string
+	Params       int64
+	MACs         int64 // of one sample
+	Phases       []Phase
+	BatchNS      float64 // of one batch of the microbatch's samples, on the device
+	HostNS       float64 // of a batch: what the host adds, 0 where the machine has no model of it
+	HostOpNS     float64 // of HostNS: for operators, without moving data
+	Batches      int64   // in the data set
+	Samples      int64   // in all loops
+	RunSeconds   float64
+	Compile      []float64 // s of building and lowering or placing, by repeat
+	Simulate     []float64 // s of the simulation, by repeat
+	PeakMB       float64
+	Ignores      []string // what the description leaves out
+	Notes        []string
 }
 
 // Instructions sums over the phases.
@@ -160,10 +182,17 @@ func wrong(format string, args ...any) error {
 func (t *target) settle(o *Options) (err error) {
 	if t.grid != nil {
 		t.elem = opgraph.ElemBF16
-		if t.model, err = coregrid.NewModel(t.grid, o.Format, o.Fidelity); err != nil {
+		if t.model, err = coregrid.NewModel(t.grid, o.Format, o.Accumulator, o.Fidelity); err != nil {
 			return &models.OptionError{Err: err}
 		}
+		t.model.Transpose = o.Transpose
+		if o.Uncached && t.grid.Style == grid.Dataflow {
+			t.model.Reload = t.grid.Memory.DRAMRate() / t.grid.Memory.HostRate
+		}
 		return nil
+	}
+	if o.Accumulator != "" && o.Accumulator != "Fp32" {
+		return wrong("machine %s accumulates in Fp32, not in %s", t.core.Name, o.Accumulator)
 	}
 	e, ok := elems[o.Format]
 	if !ok {
@@ -208,7 +237,17 @@ func Run(ctx context.Context, opt Options) (*Outcome, error) {
 	// Data parallel: a chip takes a batch at a time, as do the others meanwhile;
 	// each has a host of its own.
 	chips := int64(max(opt.Chips, 1))
-	out.RunSeconds = (out.BatchNS + out.HostNS) * float64((runs+chips-1)/chips) / 1e9
+	each := float64((runs + chips - 1) / chips)
+	out.RunSeconds = (out.BatchNS + out.HostNS) * each / 1e9
+	if t.grid != nil && t.grid.Style == grid.Dataflow {
+		if opt.Uncached {
+			out.Notes = append(out.Notes, fmt.Sprintf("The runtime caches no epochs (level 0): programs cross the host's link every time, which takes %.3g times as long.", t.model.Reload))
+		}
+		if opt.DeviceLoops {
+			out.RunSeconds -= out.HostOpNS * (each - 1) / 1e9
+			out.Notes = append(out.Notes, "The device loops by itself (level 4): the host's time for operators is spent once, not for every batch.")
+		}
+	}
 	if chips > 1 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d chips share the batches of the data set, with a host each; nothing is sent between them.", chips))
 		if runs < chips {
@@ -228,7 +267,7 @@ func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
 		return err
 	}
 	o.Model, o.Params, o.MACs = m, m.Params(), m.MACs()
-	o.Phases, o.BatchNS, o.HostNS = nil, 0, 0
+	o.Phases, o.BatchNS, o.HostNS, o.HostOpNS = nil, 0, 0, 0
 	var compile, simulate time.Duration
 	compile = time.Since(began)
 	phases := m.Phases
@@ -251,10 +290,10 @@ func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
 			return err
 		}
 		began := time.Now()
-		var run func() (uint64, int, error)
+		var run func() (*components.World, error)
 		ph := Phase{Name: p.Name, Runs: p.Runs}
 		if t.grid != nil {
-			run, err = o.onGrid(ctx, t, &p, &ph)
+			run, err = o.onGrid(ctx, opt, t, &p, &ph)
 		} else {
 			run, err = o.onEngines(ctx, opt, t, &p, &ph)
 		}
@@ -263,8 +302,13 @@ func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
 		}
 		compile += time.Since(began)
 		began = time.Now()
-		if ph.NS, ph.Instructions, err = run(); err != nil {
+		w, err := run()
+		if err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		ph.NS, ph.Instructions = w.Latency(components.RunA), w.Module.Instr.Len()
+		if opt.Keep {
+			ph.World = w
 		}
 		if ph.Executed == 0 { // no loops
 			ph.Executed = int64(ph.Instructions)
@@ -273,24 +317,33 @@ func (o *Outcome) once(ctx context.Context, opt Options, t *target) error {
 		o.BatchNS += float64(ph.NS) * float64(p.Runs)
 		o.Phases = append(o.Phases, ph)
 	}
+	for _, name := range opt.Intermediates {
+		if !slices.ContainsFunc(o.Phases, func(ph Phase) bool {
+			return slices.ContainsFunc(ph.Dumped, func(x coregrid.Op) bool { return x.Name == name })
+		}) {
+			return wrong("model %s has no operator %q; 'perfsim bench --epochs' lists them", opt.Model, name)
+		}
+	}
 	o.Compile = append(o.Compile, compile.Seconds())
 	o.Simulate = append(o.Simulate, simulate.Seconds())
 	return nil
 }
 
 // onGrid places a phase on a machine of many cores.
-func (o *Outcome) onGrid(ctx context.Context, t *target, p *models.Phase, ph *Phase) (func() (uint64, int, error), error) {
+func (o *Outcome) onGrid(ctx context.Context, opt Options, t *target, p *models.Phase, ph *Phase) (func() (*components.World, error), error) {
 	g := t.grid
 	o.Machine, o.Device, o.DeviceName, o.Ignores = g.Name, g.Device, g.DeviceName, g.Ignores
+	o.ElementBytes = t.model.Bytes
 	o.Emulated = g.Formats[t.model.Format].Emulated
 	ops, err := coregrid.Work(p.Graph, p.WeightSet())
 	if err != nil {
 		return nil, err
 	}
 	ph.Operators = len(ops)
+	dump(ops, opt.Intermediates, ph)
 	if g.Style == grid.Kernels {
-		return func() (uint64, int, error) {
-			return counted(coregrid.SimulateKernels(ctx, t.model, ops, p.Name))
+		return func() (*components.World, error) {
+			return placed(coregrid.SimulateKernels(ctx, t.model, ops, p.Name))
 		}, nil
 	}
 	inputs := o.Model.Batch
@@ -302,19 +355,31 @@ func (o *Outcome) onGrid(ctx context.Context, t *target, p *models.Phase, ph *Ph
 		return nil, err
 	}
 	ph.Plan, ph.Epochs, ph.Utilization = plan, plan.CoresUsed(), plan.Utilization()
-	o.HostNS += t.model.HostNS(ops, inputs) * float64(p.Runs)
-	return func() (uint64, int, error) { return counted(plan.Simulate(ctx, p.Name)) }, nil
+	host, operators := t.model.HostNS(ops, inputs)
+	o.HostNS += host * float64(p.Runs)
+	o.HostOpNS += operators * float64(p.Runs)
+	return func() (*components.World, error) { return placed(plan.Simulate(ctx, p.Name)) }, nil
 }
 
-func counted(r *coregrid.Result, err error) (uint64, int, error) {
+func placed(r *coregrid.Result, err error) (*components.World, error) {
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	return r.LatencyNS, r.World.Module.Instr.Len(), nil
+	return r.World, nil
+}
+
+// dump marks the operators of a phase whose results leave the chip.
+func dump(ops []coregrid.Op, names []string, ph *Phase) {
+	for i := range ops {
+		if slices.Contains(names, ops[i].Name) {
+			ops[i].Result = true
+			ph.Dumped = append(ph.Dumped, ops[i])
+		}
+	}
 }
 
 // onEngines lowers a phase to the instructions of a core with engines.
-func (o *Outcome) onEngines(ctx context.Context, opt Options, t *target, p *models.Phase, ph *Phase) (func() (uint64, int, error), error) {
+func (o *Outcome) onEngines(ctx context.Context, opt Options, t *target, p *models.Phase, ph *Phase) (func() (*components.World, error), error) {
 	m := t.core
 	o.Machine, o.Device, o.DeviceName, o.Ignores = m.Name, "trn", m.Title, m.Ignores
 	ph.Operators = p.Graph.NumOps()
@@ -332,14 +397,14 @@ func (o *Outcome) onEngines(ctx context.Context, opt Options, t *target, p *mode
 	if loops == components.LoopsUnset {
 		loops = components.Trips
 	}
-	return func() (uint64, int, error) {
+	return func() (*components.World, error) {
 		n := res.Module.Instr.Len()
 		opt.Progress("simulating "+p.Name, 0, int64(n))
 		r, err := systems.Simulate(ctx, systems.Request{Reading: systems.Reading{Module: res.Module, Jobs: opt.Jobs}, On: m,
 			Settings: systems.Settings{Model: opt.Cost, Loops: loops}})
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
-		return r.World.Latency(components.RunA), n, nil
+		return &r.World.World, nil
 	}, nil
 }

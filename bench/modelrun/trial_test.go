@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -110,9 +111,12 @@ func TestThroughHLOText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ns, n, err := simulate()
-		if err != nil || ns != out.Phases[0].NS || n != out.Phases[0].Instructions {
-			t.Errorf("%s %s: %d ns and %d instructions (%v), without the text %d and %d", c[0], c[1], ns, n, err, out.Phases[0].NS, out.Phases[0].Instructions)
+		w, err := simulate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ns, n := w.Latency(components.RunA), w.Module.Instr.Len(); ns != out.Phases[0].NS || n != out.Phases[0].Instructions {
+			t.Errorf("%s %s: %d ns and %d instructions without the text %d and %d", c[0], c[1], ns, n, out.Phases[0].NS, out.Phases[0].Instructions)
 		}
 	}
 }
@@ -187,5 +191,34 @@ func TestErrors(t *testing.T) {
 	cancel()
 	if _, err := Run(ctx, options("vit", "base", "trn2")); err == nil {
 		t.Error("cancellation was not heeded")
+	}
+}
+
+// Level 0 of the runtime brings the programs of an epoch over the host's link
+// (31.5 bytes a ns for the 96 of memory), level 4 has the host's time for
+// operators once for all batches. A result that is dumped crosses the memory.
+func TestRuntimeOptions(t *testing.T) {
+	o := options("mobilenetv2", "224", "grayskull")
+	o.Microbatch, o.LoopCount = 64, 3
+	plain := run(t, o)
+	o.Uncached = true
+	if d := run(t, o).BatchNS - plain.BatchNS; math.Abs(d-50_000*(96/31.5-1)) > 1 {
+		t.Errorf("programs from the host take %.0f ns more, want %.0f", d, 50_000*(96/31.5-1))
+	}
+	o.Uncached, o.DeviceLoops = false, true
+	loops := run(t, o)
+	if want := plain.RunSeconds - 2*loops.HostOpNS/1e9; math.Abs(loops.RunSeconds-want) > 1e-12 || loops.HostOpNS <= 0 {
+		t.Errorf("looping on the device takes %v s, want %v", loops.RunSeconds, want)
+	}
+	o.DeviceLoops = false
+	o.Intermediates = []string{plain.Phases[0].Plan.Ops[2].Name}
+	dumped := run(t, o)
+	before, after := plain.Phases[0].Plan.Epochs[0], dumped.Phases[0].Plan.Epochs[0]
+	if got, want := after.Write-before.Write, float64(plain.Phases[0].Plan.Ops[2].Out)*2; got != want {
+		t.Errorf("%v bytes more are written of an input, want %v", got, want)
+	}
+	o.Intermediates = []string{"no such"}
+	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "no operator") {
+		t.Errorf("an operator that does not exist: %v", err)
 	}
 }

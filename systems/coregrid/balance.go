@@ -11,9 +11,10 @@ import (
 
 // Placed is an operator on its rectangle of cores.
 type Placed struct {
-	Op             int // row of the operators
-	Row, Col, R, C int
+	Op             int     // row of the operators
+	Row, Col, R, C int     // the first core, and the operator's own grid
 	NS             float64 // for one input
+	Transposed     bool    // rows and columns are exchanged against the operator's own grid
 	Streamed       bool    // its weights do not stay in the cores: they are read for every input
 }
 
@@ -118,6 +119,16 @@ func (o *occupancy) place(r, c int) (row, col int, ok bool) {
 	return 0, 0, false
 }
 
+// turn is place, and tries the rectangle with rows and columns exchanged where
+// turned is allowed and it does not fit as it is.
+func (o *occupancy) turn(r, c int, allowed bool) (row, col int, turned, ok bool) {
+	if row, col, ok = o.place(r, c); ok || !allowed || r == c {
+		return row, col, false, ok
+	}
+	row, col, ok = o.place(c, r)
+	return row, col, ok, ok
+}
+
 func (o *occupancy) clear() { clear(o.rows) }
 
 // balancer searches for a plan.
@@ -181,7 +192,7 @@ func (b *balancer) cut(limit float64) [][2]int {
 	b.occ.clear()
 	for i := range b.ops {
 		s := pick(b.shapes[i], limit)
-		if _, _, ok := b.occ.place(s.r, s.c); ok {
+		if _, _, _, ok := b.occ.turn(s.r, s.c, b.m.Transpose); ok {
 			continue
 		}
 		cuts = append(cuts, [2]int{from, i})
@@ -211,11 +222,11 @@ func (b *balancer) epoch(c [2]int, limit float64) Epoch {
 	for i := c[0]; i < c[1]; i++ {
 		o := &b.ops[i]
 		s := pick(b.shapes[i], limit)
-		row, col, ok := b.occ.place(s.r, s.c)
+		row, col, turned, ok := b.occ.turn(s.r, s.c, b.m.Transpose)
 		if !ok {
 			return Epoch{}
 		}
-		p := Placed{i, row, col, s.r, s.c, s.ns, !b.m.resident(o, s.r, s.c)}
+		p := Placed{Op: i, Row: row, Col: col, R: s.r, C: s.c, NS: s.ns, Transposed: turned, Streamed: !b.m.resident(o, s.r, s.c)}
 		e.Ops = append(e.Ops, p)
 		e.Cores += s.r * s.c
 		if s.ns > e.Bottleneck {
@@ -246,7 +257,7 @@ func (b *balancer) epoch(c [2]int, limit float64) Epoch {
 		e.Bottleneck, e.BoundBy = t, "memory"
 	}
 	e.Fill += (e.Read + e.Write) / mem.DRAMRate()
-	e.Prologue = b.m.Mach.Overheads.Epoch + e.WeightBytes/mem.DRAMRate() + b.m.Mach.Overheads.Gap*float64(dispatched(b.ops[c[0]:c[1]]))
+	e.Prologue = b.m.Mach.Overheads.Epoch*b.m.Reload + e.WeightBytes/mem.DRAMRate() + b.m.Mach.Overheads.Gap*float64(dispatched(b.ops[c[0]:c[1]]))
 	return e
 }
 
@@ -262,9 +273,10 @@ func dispatched(ops []Op) int {
 	return n
 }
 
-// HostNS is the time that the host takes for a batch beside the device's own:
-// for every operator, and for moving inputs and results.
-func (m Model) HostNS(ops []Op, inputs int) float64 {
+// HostNS is the time that the host takes for a batch beside the device's own,
+// in ns: all of it (for every operator, and for moving inputs and results),
+// and what of it is for operators.
+func (m Model) HostNS(ops []Op, inputs int) (all, operators float64) {
 	var elems int64
 	for i := range ops {
 		elems += ops[i].Feeds
@@ -274,9 +286,10 @@ func (m Model) HostNS(ops []Op, inputs int) float64 {
 	}
 	over := m.Mach.Overheads
 	if over.Host == 0 {
-		return 0
+		return 0, 0
 	}
-	return over.Host*float64(dispatched(ops)) + float64(elems)*m.Bytes*float64(inputs)/m.Mach.Memory.HostRate
+	operators = over.Host * float64(dispatched(ops))
+	return operators + float64(elems)*m.Bytes*float64(inputs)/m.Mach.Memory.HostRate, operators
 }
 
 // tighten makes an epoch as fast as its cores allow: the smallest limit of

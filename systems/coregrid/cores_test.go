@@ -24,7 +24,7 @@ func load(t testing.TB, name string) *grid.Machine {
 
 func model(t testing.TB, name, format, fidelity string) Model {
 	t.Helper()
-	m, err := NewModel(load(t, name), format, fidelity)
+	m, err := NewModel(load(t, name), format, "", fidelity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestStylesAreNotMixed(t *testing.T) {
 	if _, err := SimulateKernels(context.Background(), model(t, "grayskull", "Fp16", "LoFi"), ops, "x"); err == nil {
 		t.Error("a grid was given kernels")
 	}
-	if _, err := NewModel(load(t, "rtx3090"), "Bfp8_b", ""); err == nil {
+	if _, err := NewModel(load(t, "rtx3090"), "Bfp8_b", "", ""); err == nil {
 		t.Error("the GPU has no block formats")
 	}
 	long := []Op{{Kind: "nop", Kernels: []Kernel{{Read: 1 << 50}}}}

@@ -13,7 +13,7 @@ func (p *Plan) Netlist(name, fidelity string) *netlist.Netlist {
 		g := netlist.Graph{Name: epochName(i), InputCount: p.Inputs}
 		for _, x := range e.Ops {
 			o := &p.Ops[x.Op]
-			op := netlist.Op{Name: o.Name, Type: o.Kind, Loc: netlist.Size{R: x.Row, C: x.Col}, Grid: netlist.Size{R: x.R, C: x.C}, OutFormat: p.Model.Format, Fidelity: fidelity}
+			op := netlist.Op{Name: o.Name, Type: o.Kind, Loc: netlist.Size{R: x.Row, C: x.Col}, Grid: netlist.Size{R: x.R, C: x.C}, OutFormat: p.Model.Format, Transpose: x.Transposed, Fidelity: fidelity}
 			for _, in := range o.Inputs {
 				op.Inputs = append(op.Inputs, p.Ops[in.From].Name)
 			}

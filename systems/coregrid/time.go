@@ -13,12 +13,44 @@ type Model struct {
 	Format string
 	Passes float64 // of the multiplier, by format and fidelity
 	Bytes  float64 // of an element
+	// Results is how many tiles of results a core adds up at a time, 0 where the
+	// machine does not say.
+	Results int64
+	// Transpose lets placement exchange rows and columns of a rectangle that
+	// does not fit otherwise.
+	Transpose bool
+	// Reload is the factor on the time that an epoch's programs take.
+	Reload float64
 }
 
-// NewModel checks format and fidelity against the machine.
-func NewModel(m *grid.Machine, format, fidelity string) (Model, error) {
+// NewModel checks data format, accumulator (empty: the machine's own) and
+// fidelity against the machine.
+func NewModel(m *grid.Machine, format, accumulator, fidelity string) (Model, error) {
 	p, err := m.Passes(format, fidelity)
-	return Model{m, format, p, m.Formats[format].Bytes}, err
+	if err != nil {
+		return Model{}, err
+	}
+	a, err := m.Accumulate(accumulator, format)
+	if a.Passes > 0 {
+		p *= a.Passes
+	}
+	return Model{Mach: m, Format: format, Passes: p, Bytes: m.Formats[format].Bytes, Results: a.Tiles, Reload: 1}, err
+}
+
+// operandTiles returns how many tiles of operands a core reads for a tile
+// product, where n of the rows by cols tiles of a result are its own: a block
+// of h by w results takes h + w operands for h·w products, and the
+// accumulators bound h·w.
+func (m Model) operandTiles(n, rows, cols int64) float64 {
+	if m.Results == 0 {
+		return 0
+	}
+	best, n := 2.0, min(n, m.Results)
+	for h := int64(1); h <= min(n, rows); h++ {
+		w := min(n/h, cols)
+		best = min(best, float64(h+w)/float64(h*w))
+	}
+	return best
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }
@@ -48,7 +80,7 @@ func (m Model) tilesOf(o *Op) tiles {
 func (m Model) Cycles(o *Op, r, c int) float64 {
 	t := m.Mach.Matrix.Tile
 	cores := float64(r * c)
-	var product float64
+	var product, reads float64
 	in := float64(o.Window+o.In-min(o.In, o.Window)) * m.Bytes / float64(r)
 	if o.MACs > 0 {
 		z := m.tilesOf(o)
@@ -58,6 +90,7 @@ func (m Model) Cycles(o *Op, r, c int) float64 {
 			in = float64(o.Window) * m.Bytes / cores
 		}
 		products := float64(rows * cols * z.k)
+		reads = products * m.operandTiles(rows*cols, z.m, z.n) * float64(t*t) * m.Bytes
 		if o.Window > o.In { // the windows of a tile of rows, all taps and inputs, once for all columns
 			spread := min(int64(r*c), z.blocks*z.m)
 			products += m.Mach.Matrix.WindowTiles * float64(ceil(z.blocks*z.m, spread)*z.k)
@@ -70,7 +103,7 @@ func (m Model) Cycles(o *Op, r, c int) float64 {
 	vector := math.Ceil(float64(o.Vector)/face/cores) * face / m.Mach.VectorLanes
 	vector += math.Ceil(float64(o.Transcendental)/face/cores) * face / m.Mach.TranscendentalLanes
 	out := float64(o.Out) * m.Bytes / cores
-	move := max(in, out) / m.Mach.Memory.L1Rate
+	move := max(in, reads, out) / m.Mach.Memory.L1Rate
 	return max(product+vector, move) + m.Mach.Overheads.Operator
 }
 

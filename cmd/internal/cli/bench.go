@@ -2,13 +2,10 @@ package cli
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,22 +124,22 @@ func (f *benchFlags) add(c *cobra.Command) {
 	fl.StringVarP(&a.Device, "device", "d", "tt", "tt, cuda or trn")
 	fl.BoolVarP(&a.Training, "training", "t", false, "not supported: graphs are of inference")
 	fl.StringVar(&a.DataFormat, "dataformat", "Fp16_b", "-df: Fp32, Fp16, Fp16_b, Bfp8, Bfp8_b, Bfp4 or Bfp4_b")
-	fl.StringVar(&a.AccDataFormat, "acc_dataformat", "", "-adf: recorded as ignored")
+	fl.StringVar(&a.AccDataFormat, "acc_dataformat", "", "-adf: format in which products are added up; default: the machine's own")
 	fl.StringVar(&a.MathFidelity, "math_fidelity", "HiFi3", "-mf: LoFi, HiFi2, HiFi3 or HiFi4; on Tensix cores")
-	fl.IntVar(&a.BackendOptLevel, "backend_opt_level", 3, "-opt: 0 to 4; recorded as ignored")
+	fl.IntVar(&a.BackendOptLevel, "backend_opt_level", 3, "-opt: 0 to 4; 0 caches no epochs, 4 loops on the device (-d tt)")
 	fl.IntVar(&a.LoopCount, "loop_count", 1, "times to go through the data set")
 	fl.IntVar(&a.Microbatch, "microbatch", 1, "-mb: samples of a batch; 0 takes the model's own")
 	fl.IntVar(&a.NumTokens, "num_tokens", 1, "tokens a text model generates; without it the task's number")
 	fl.IntVar(&a.Chips, "chips", 1, "chips that share the batches of the data set (data parallel)")
 	fl.BoolVar(&a.Recompute, "recompute", false, "recorded as ignored")
-	fl.StringVar(&a.Trace, "trace", "none", "none, light or verbose; recorded as ignored")
+	fl.StringVar(&a.Trace, "trace", "none", "none, light (operators) or verbose (what they waited for too): a Chrome trace of a batch into the results folder")
 	fl.BoolVarP(&a.List, "list", "l", false, "list the models and configurations")
 	fl.StringVarP(&a.Env, "env", "e", "", "recorded as ignored")
 	fl.BoolVar(&a.SaveOutput, "save_output", false, "write the record to the results folder")
-	fl.BoolVar(&a.AutoTranspose, "auto_transpose", false, "recorded as ignored")
-	fl.StringVar(&a.DumpIntermediate, "dump_intermediate", "", "-di: recorded as ignored: no values are computed")
-	fl.StringVar(&a.DumpTag, "dump_intermediate_tag", "", "-dit: recorded as ignored")
-	fl.IntVar(&a.DumpCount, "dump_intermediate_count", 1, "-dic: recorded as ignored")
+	fl.BoolVar(&a.AutoTranspose, "auto_transpose", false, "placement may turn operators by a quarter (-d tt)")
+	fl.StringVar(&a.DumpIntermediate, "dump_intermediate", "", "-di: OP,OP,…: results of these operators leave the chip too, and are listed in intermed_TAG.log (-d tt)")
+	fl.StringVar(&a.DumpTag, "dump_intermediate_tag", "", "-dit: TAG of the list")
+	fl.IntVar(&a.DumpCount, "dump_intermediate_count", 1, "-dic: inputs that the list has")
 	fl.StringVar(&a.LoadTTI, "load_tti", "", "recorded as ignored")
 	fl.StringVar(&a.SaveTTI, "save_tti", "", "recorded as ignored")
 	fl.BoolVar(&a.PerfAnalysis, "perf_analysis", false, "print the epochs of a grid, as --epochs does")
@@ -199,6 +196,12 @@ func (f *benchFlags) check(c *cobra.Command) error {
 		return usagef("--repeats %d is not between 1 and 10000", f.repeats)
 	case f.jobs < 1:
 		return usagef("--jobs %d is not at least 1", f.jobs)
+	case a.DumpCount < 0:
+		return usagef("--dump_intermediate_count %d is negative", a.DumpCount)
+	case a.DumpIntermediate == "" && (a.DumpTag != "" || a.DumpCount != 1):
+		return usagef("--dump_intermediate_tag and --dump_intermediate_count are of --dump_intermediate, which is missing")
+	case strings.ContainsAny(a.DumpTag, "/\\"):
+		return usagef("--dump_intermediate_tag %q is part of a file name and has no slash", a.DumpTag)
 	case a.LoadTTI != "" && a.SaveTTI != "":
 		return usagef("only one of --load_tti and --save_tti")
 	}
@@ -243,6 +246,8 @@ func (f *benchFlags) settleMachine(c *cobra.Command) error {
 	switch {
 	case d != "tt" && (f.epochs || f.epochSVG != ""):
 		return usagef("--epochs and --epochs_svg are of grids; machine %s has no epochs", f.machine)
+	case d != "tt" && f.args.DumpIntermediate != "":
+		return usagef("--dump_intermediate is of grids (-d tt), as in the reference; machine %s has no epochs", f.machine)
 	case d != "trn" && c.Flags().Changed("cost"):
 		return usagef("--cost is of machines with engines (trn1, trn2, trn3), not of %s", f.machine)
 	}
@@ -301,12 +306,12 @@ func (f *benchFlags) run(c *cobra.Command) error {
 				return err
 			}
 		}
-		if r.args.SaveOutput {
-			path, err := r.save(o, rec)
-			if err != nil {
-				return err
-			}
+		written, err := r.files(c.Context(), o, rec)
+		for _, path := range written {
 			sayf(c.ErrOrStderr(), "wrote %s\n", path)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if f.json {
@@ -331,7 +336,12 @@ func (f *benchFlags) one(c *cobra.Command, p *progress) (*modelrun.Outcome, *rec
 	}
 	opt := modelrun.Options{Model: f.args.Model, Config: config, Task: f.args.Task, Machine: f.machine, Microbatch: f.args.Microbatch,
 		Format: f.args.DataFormat, Fidelity: f.args.MathFidelity, LoopCount: f.args.LoopCount, Chips: f.args.Chips, Repeats: f.repeats, Jobs: f.jobs,
-		Lower: f.graph.settings.Graph, Cost: cost, Loops: f.loops, Chosen: f.options}
+		Lower: f.graph.settings.Graph, Cost: cost, Loops: f.loops, Chosen: f.options,
+		Accumulator: f.args.AccDataFormat, Transpose: f.args.AutoTranspose, Keep: f.args.Trace != "none",
+		Uncached: f.args.BackendOptLevel == 0, DeviceLoops: f.args.BackendOptLevel == 4}
+	if f.args.DumpIntermediate != "" {
+		opt.Intermediates = strings.Split(f.args.DumpIntermediate, ",")
+	}
 	if c.Flags().Changed("num_tokens") {
 		opt.Tokens = int64(f.args.NumTokens)
 	}
@@ -438,29 +448,6 @@ func (f *benchFlags) set(name, v string) error {
 	return nil
 }
 
-// save writes the record under the reference benchmark's name.
-func (f *benchFlags) save(o *modelrun.Outcome, rec *record.Record) (string, error) {
-	id := f.id
-	if id == "" {
-		b := make([]byte, 3)
-		if _, err := rand.Read(b); err != nil {
-			return "", err
-		}
-		id = hex.EncodeToString(b)[:5]
-	}
-	path := filepath.Join(f.results, record.FileName(f.args.Model, f.args.Config, o.Model.InputSize, f.args.Device, o.Model.Batch, id))
-	if err := os.MkdirAll(f.results, 0o777); err != nil {
-		return "", err
-	}
-	var all []*record.Record
-	if b, err := os.ReadFile(path); err == nil { // an id of one's own: append, as the reference means to
-		if all, err = record.Read(path, b); err != nil {
-			return "", fmt.Errorf("%w; --id names another file", err)
-		}
-	}
-	return path, saveBytes(path, nil, record.Append(nil, append(all, rec)))
-}
-
 // dumpHLO writes the graphs of the model.
 func (f *benchFlags) dumpHLO(c *cobra.Command) error {
 	elem := opgraph.ElemBF16
@@ -527,6 +514,7 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 		sayf(&b, "   %s of %d cores: %s; mean utilization %.1f %%\n", countOf(len(p.Epochs), "epoch"), p.Plan.Model.Mach.Cores(), strings.Join(list, " "), 100*p.Utilization)
 		if f.epochs {
 			b.WriteString(epochText(p))
+			b.WriteString("   the vendor's compiler sizes grids and closes epochs by rules that are not\n   published; this placement is ours\n")
 		}
 	}
 	for _, n := range o.Ignores {
@@ -560,11 +548,18 @@ func epochText(p *modelrun.Phase) string {
 		for k := range e.Ops {
 			x := &e.Ops[k]
 			o := &p.Plan.Ops[x.Op]
-			sayf(&b, "     %-12s grid_loc [%d, %d] grid_size [%d, %d] %10s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, nanos(uint64(x.NS)), o.Name)
+			sayf(&b, "     %-12s grid_loc [%d, %d] grid_size [%d, %d]%s %10s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, turned(x.Transposed), nanos(uint64(x.NS)), o.Name)
 		}
 		for c := range rep.Epochs[i].Chips {
 			b.WriteString(rep.Epochs[i].Chips[c].Text(rep.Grid))
 		}
 	}
 	return b.String()
+}
+
+func turned(is bool) string {
+	if is {
+		return " grid_transpose"
+	}
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -57,6 +58,11 @@ type Machine struct {
 	// Fidelity is how many passes of the multiplier a product takes by math
 	// fidelity; empty where the machine has no such choice.
 	Fidelity map[string]float64 `yaml:"fidelity,omitempty" json:"fidelity,omitempty"`
+	// Accumulators are the formats in which products can be added up, by the
+	// reference benchmark's names; Accumulator is the one that is used where
+	// none is asked for. Empty where the machine has no such choice.
+	Accumulators map[string]Accumulator `yaml:"accumulators,omitempty" json:"accumulators,omitempty"`
+	Accumulator  string                 `yaml:"accumulator,omitempty" json:"accumulator,omitempty"`
 	// Peaks are published peak rates, which the description has to agree with.
 	Peaks []Peak `yaml:"peaks" json:"peaks"`
 	Watts int    `yaml:"watts" json:"watts"`
@@ -120,6 +126,38 @@ type Format struct {
 	// Emulated names the format that is used in its place, "" where the
 	// machine has it.
 	Emulated string `yaml:"emulated_as,omitempty" json:"emulated_as,omitempty"`
+}
+
+// Accumulator is a format of the registers in which products are added up.
+type Accumulator struct {
+	// Tiles is how many tiles of results the registers hold while those before
+	// are written; operands are read once for as many. 0 where operands are
+	// not read tile by tile.
+	Tiles int64 `yaml:"tiles,omitempty" json:"tiles,omitempty"`
+	// Passes multiplies the passes of the multiplier; 0 is 1.
+	Passes float64 `yaml:"passes,omitempty" json:"passes,omitempty"`
+	// Of names the data format that it goes with; empty where it goes with all.
+	Of string `yaml:"of,omitempty" json:"of,omitempty"`
+}
+
+// Accumulate returns the accumulator of a format, or the machine's own where
+// name is empty, for products of a data format.
+func (m *Machine) Accumulate(name, format string) (Accumulator, error) {
+	given := name
+	if name == "" {
+		name = m.Accumulator
+	}
+	a, ok := m.Accumulators[name]
+	if !ok {
+		if given == "" {
+			return a, nil
+		}
+		return a, fmt.Errorf("machine %s does not accumulate in %s; it has %s", m.Name, given, strings.Join(slices.Sorted(maps.Keys(m.Accumulators)), ", "))
+	}
+	if a.Of != "" && a.Of != format {
+		return a, fmt.Errorf("machine %s accumulates in %s only products of %s, not of %s", m.Name, name, a.Of, format)
+	}
+	return a, nil
 }
 
 // Peak is a published peak rate.
@@ -271,6 +309,17 @@ func (m *Machine) Check() error {
 		if !(f.Bytes > 0 && f.Bytes <= 16) || !(f.Passes > 0 && f.Passes <= 64) {
 			return fmt.Errorf("formats.%s: bytes %v and passes %v are not positive and small", name, f.Bytes, f.Passes)
 		}
+	}
+	for name, a := range m.Accumulators {
+		if a.Tiles < 0 || a.Tiles > 1024 || !(a.Passes >= 0 && a.Passes <= 64) {
+			return fmt.Errorf("accumulators.%s: tiles %d and passes %v are not positive and small", name, a.Tiles, a.Passes)
+		}
+		if _, ok := m.Formats[a.Of]; a.Of != "" && !ok {
+			return fmt.Errorf("accumulators.%s: no data format %q", name, a.Of)
+		}
+	}
+	if _, ok := m.Accumulators[m.Accumulator]; !ok && (m.Accumulator != "" || len(m.Accumulators) > 0) {
+		return fmt.Errorf("accumulator is %q, which is not in accumulators", m.Accumulator)
 	}
 	for name, k := range m.Fidelity {
 		if !(k > 0 && k <= 64) {
