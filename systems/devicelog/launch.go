@@ -33,7 +33,7 @@ const (
 
 // Diagnostics of launches.
 const (
-	diagNoController = "controller-missing"   // cores without BRISC or ERISC: launches from their first processor
+	diagNoController = "controller-missing"   // cores without BRISC or ERISC: launches from the processor whose firmware starts first
 	diagNoLaunch     = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be told
 	diagRestart      = "firmware-restart"     // a core starts its firmware again without an end
 	diagOrphanFWEnd  = "firmware-orphan-end"  // a firmware end on a core that had not started
@@ -94,7 +94,7 @@ type Core struct {
 	Device     int // index into Topology.Devices
 	X, Y       int32
 	Lanes      []int // by first appearance
-	Controller int   // lane whose firmware zone is the launch: BRISC or ERISC, else the first lane with one, -1 without
+	Controller int   // lane whose firmware zone is the launch: BRISC or ERISC, else the one whose firmware starts first, -1 without
 	Fallback   bool  // the controller is neither BRISC nor ERISC: the vendor sees no launch
 }
 
@@ -135,15 +135,19 @@ func newTopology(l *zonelog.DeviceLog) *Topology {
 	}
 	for c := range t.Cores {
 		core := &t.Cores[c]
+		if core.Controller >= 0 {
+			continue
+		}
+		first := ^uint64(0)
 		for _, lane := range core.Lanes {
-			if core.Controller >= 0 {
-				break
-			}
 			for m := l.LaneOff[lane]; m < l.LaneOff[lane+1]; m++ {
-				if fw[l.Def[m]] {
-					core.Controller, core.Fallback = lane, true
-					break
+				if !fw[l.Def[m]] {
+					continue
 				}
+				if l.Time[m] < first {
+					first, core.Controller, core.Fallback = l.Time[m], lane, true
+				}
+				break
 			}
 		}
 	}
