@@ -31,11 +31,8 @@ func (m *Module) Check() error { return m.CheckJobs(context.Background(), 1) }
 // Time is linear in the rows of the tables.
 func (m *Module) CheckJobs(ctx context.Context, jobs int) error {
 	n := m.Instr.Len()
-	if n == 0 {
-		return fmt.Errorf("module %q has no instructions", m.Name)
-	}
-	if n >= ecs.MaxRows {
-		return fmt.Errorf("module %q has %d instructions, more than %d", m.Name, n, ecs.MaxRows-1)
+	if err := m.checkSize(n); err != nil {
+		return err
 	}
 	for _, c := range m.Instr.required() {
 		if c.Len() != n {
@@ -56,7 +53,7 @@ func (m *Module) CheckJobs(ctx context.Context, jobs int) error {
 	if err := m.checkTables(); err != nil {
 		return err
 	}
-	tops, err := m.checkBlocks(n)
+	tops, err := m.checkBlocks(n, func(i int) bool { return m.Instr.Flags.At(i)&FlagLoop != 0 })
 	if err != nil {
 		return err
 	}
@@ -67,6 +64,16 @@ func (m *Module) CheckJobs(ctx context.Context, jobs int) error {
 		return err
 	}
 	return rowsInParallel(ctx, jobs, m.Operands.Len(), m.checkOperands)
+}
+
+func (m *Module) checkSize(n int) error {
+	if n == 0 {
+		return fmt.Errorf("module %q has no instructions", m.Name)
+	}
+	if n >= ecs.MaxRows {
+		return fmt.Errorf("module %q has %d instructions, more than %d", m.Name, n, ecs.MaxRows-1)
+	}
+	return nil
 }
 
 // rowsInParallel calls check for ranges that make up rows 0 to n and returns
@@ -159,18 +166,19 @@ func (m *Module) checkEdges(lo, hi int, tops []uint32) error {
 	}
 	// Rows lie in top-level blocks without gaps: the block of row lo is the
 	// last that starts at or before it.
-	at, _ := slices.BinarySearchFunc(tops, lo, func(b uint32, row int) int {
+	base := int(m.Base)
+	at, _ := slices.BinarySearchFunc(tops, base+lo, func(b uint32, row int) int {
 		if int(m.Blocks.End.At(int(b))) <= row {
 			return -1
 		}
 		return 1
 	})
 	for i := lo; i < hi; at++ {
-		first, end := m.Blocks.First.At(int(tops[at])), min(int(m.Blocks.End.At(int(tops[at]))), hi)
+		first, end := m.Blocks.First.At(int(tops[at])), min(int(m.Blocks.End.At(int(tops[at])))-base, hi)
 		if end <= i {
 			continue
 		}
-		if bad := edgesInside(off, words, i, end, first); bad < end {
+		if bad := edgesInside(off, words, i, end, first, m.Base); bad < end {
 			return m.edgeError(bad, int(first))
 		}
 		i = end
@@ -179,12 +187,13 @@ func (m *Module) checkEdges(lo, hi int, tops []uint32) error {
 }
 
 // edgesInside returns the first of rows lo to hi with an edge that does not
-// point to a row from first to before its own, or hi. The first four edges of
+// point to a row from first to before its own, or hi; what an edge points to is
+// counted from base rows before row 0. The first four edges of
 // a row are looked at without a branch, because how many a row has is hard to
 // foresee. Offsets must ascend and lie within words.
-func edgesInside(off, words []uint32, lo, hi int, first uint32) int {
+func edgesInside(off, words []uint32, lo, hi int, first, base uint32) int {
 	for i := lo; i < hi; i++ {
-		from, n, row := off[i], off[i+1]-off[i], uint32(i)
+		from, n, row := off[i], off[i+1]-off[i], uint32(i)+base
 		if uint64(from)+4 > uint64(len(words)) {
 			for _, w := range words[from : from+n] {
 				if outside(w, first, row) < 0 {
@@ -219,13 +228,13 @@ func outside(w, first, row uint32) int32 {
 // edgeError says which edge of row i is not inside.
 func (m *Module) edgeError(i, first int) error {
 	for _, w := range m.Edges.Preds.Row(i) {
-		to := int(w & ecs.TargetMask)
-		if to >= i {
-			return fmt.Errorf("instruction %s depends on %s, which is not before it in program order",
-				m.InstrName(InstrID(i)), m.InstrName(InstrID(to)))
+		to := w & ecs.TargetMask
+		name := m.InstrName(InstrID(to - m.Base))
+		if to >= uint32(i)+m.Base {
+			return fmt.Errorf("instruction %s depends on %s, which is not before it in program order", m.InstrName(InstrID(i)), name)
 		}
-		if to < first {
-			return fmt.Errorf("instruction %s depends on %s, which is in another block", m.InstrName(InstrID(i)), m.InstrName(InstrID(to)))
+		if int(to) < first {
+			return fmt.Errorf("instruction %s depends on %s, which is in another block", m.InstrName(InstrID(i)), name)
 		}
 	}
 	return nil
@@ -243,7 +252,9 @@ const maxNesting = 1000
 // cover the blocks, both in order, and loops are properly nested: a body
 // follows the loop it belongs to, and the next body of the same loop follows
 // it. It returns the top-level blocks.
-func (m *Module) checkBlocks(n int) ([]uint32, error) {
+//
+// loop tells whether a row is a loop.
+func (m *Module) checkBlocks(n int, loop func(row int) bool) ([]uint32, error) {
 	t := &m.Blocks
 	blocks := t.Len()
 	if blocks == 0 {
@@ -282,7 +293,7 @@ func (m *Module) checkBlocks(n int) ([]uint32, error) {
 		}
 		in := &around[len(around)-1]
 		follows := first == parent && first > in.next || first == in.next && parent == in.loop
-		if !follows || end > in.end || m.Instr.Flags.At(parent-1)&FlagLoop == 0 {
+		if !follows || end > in.end || !loop(parent-1) {
 			return nil, fmt.Errorf("block %s (rows %d to %d) is not the body of a loop at row %d in the block around it, which ends at %d",
 				m.BlockName(b), first, end, parent-1, in.end)
 		}

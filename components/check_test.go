@@ -159,7 +159,7 @@ func TestEdgesInside(t *testing.T) {
 			}
 			off[i+1] = uint32(len(words))
 		}
-		if got := edgesInside(off, words, int(first), int(first)+rows, first); got != want {
+		if got := edgesInside(off, words, int(first), int(first)+rows, first, 0); got != want {
 			t.Fatalf("words %x, offsets %d, from row %d: first bad row %d, want %d", words, off, first, got, want)
 		}
 	}

@@ -31,6 +31,10 @@ type Module struct {
 	Windows    Windows
 	SemUpdates SemUpdates
 
+	// Base is not 0 in a window: a module that holds some rows of another one at
+	// a time. It is the row that row 0 is there.
+	Base uint32
+
 	// Notes are what the reader has to tell: things kept but not understood,
 	// assumptions made. Not errors.
 	Notes []Note
@@ -139,7 +143,7 @@ func (m *Module) AppendInstrName(dst []byte, i InstrID) []byte {
 		return append(dst, m.Symbols.Bytes(s)...)
 	}
 	dst = append(dst, "I-"...)
-	return strconv.AppendUint(dst, uint64(i), 10)
+	return strconv.AppendUint(dst, uint64(uint32(i)+m.Base), 10)
 }
 
 // LaneName returns the name of a lane.

@@ -3,6 +3,7 @@ package formats
 import (
 	"compress/gzip"
 	"io"
+	"os"
 	"strings"
 
 	"perfsim/io/internal/atomicfile"
@@ -34,4 +35,33 @@ func Save(path string, stdout io.Writer, write func(io.Writer) error) error {
 		return err
 	}
 	return f.Commit()
+}
+
+// SaveAt is Save for a writer that needs places in the file, which must be one
+// for which Regular is true.
+func SaveAt(path string, write func(io.WriterAt) error) error {
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := write(f); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// Regular reports whether path is, or will be, a regular file that nothing
+// compresses.
+func Regular(path string) bool {
+	if path == "-" {
+		return false
+	}
+	for _, p := range packings {
+		if strings.HasSuffix(path, p.suffix) {
+			return false
+		}
+	}
+	st, err := os.Stat(path)
+	return err != nil || st.Mode().IsRegular()
 }

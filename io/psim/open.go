@@ -49,26 +49,43 @@ func Open(ctx context.Context, path string, jobs int, want func(column string) b
 // a SIGBUS where the file was cut; the placement indexes by these columns
 // without bounds checks. Huge pages make up for the copy.
 func open(ctx context.Context, path string, jobs int, choose func(h *header) func(column string) bool) (*Snapshot, error) {
-	f, err := os.Open(path)
+	s, f, err := openFront(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
+	return s, s.fetch(ctx, f, jobs, choose(s.head))
+}
+
+// openFront opens the snapshot at path, whose size is what the preamble says.
+func openFront(path string) (*Snapshot, *os.File, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	s, err := readFront(path, f)
+	s, err := func() (*Snapshot, error) {
+		st, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s: not a regular file", path)
+		}
+		s, err := readFront(path, f)
+		if err == nil && uint64(st.Size()) != s.pre.fileSize {
+			err = fmt.Errorf("%s: snapshot is cut short or has something behind it: %d bytes, not %d", path, st.Size(), s.pre.fileSize)
+		}
+		return s, err
+	}()
 	if err != nil {
-		return nil, err
+		f.Close()
+		return nil, nil, err
 	}
-	if uint64(st.Size()) != s.pre.fileSize {
-		return nil, fmt.Errorf("%s: snapshot is cut short or has something behind it: %d bytes, not %d", path, st.Size(), s.pre.fileSize)
-	}
-	want := choose(s.head)
+	return s, f, nil
+}
+
+// fetch reads the columns that want says yes to.
+func (s *Snapshot) fetch(ctx context.Context, f io.ReaderAt, jobs int, want func(column string) bool) error {
 	type piece struct {
 		col    int
 		lo, hi int64 // bytes of the column
@@ -86,8 +103,8 @@ func open(ctx context.Context, path string, jobs int, choose func(h *header) fun
 			todo = append(todo, piece{i, lo, min(lo+readPiece, c.Bytes)})
 		}
 	}
-	if err := format.Reserve(ctx, total, path); err != nil {
-		return nil, err
+	if err := format.Reserve(ctx, total, s.Name); err != nil {
+		return err
 	}
 	room := ecs.NewColumn[uint64]("snapshot")
 	room.Resize(int(total / 8))
@@ -104,15 +121,12 @@ func open(ctx context.Context, path string, jobs int, choose func(h *header) fun
 			}
 			c := &s.cols[p.col]
 			if n, err := f.ReadAt(s.raw[p.col][p.lo:p.hi], c.Offset+p.lo); err != nil && n < int(p.hi-p.lo) {
-				return readError(path, "column "+c.Name, s.raw[p.col][:p.lo], err)
+				return readError(s.Name, "column "+c.Name, s.raw[p.col][:p.lo], err)
 			}
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return g.Wait()
 }
 
 // readPiece is how many bytes of a column one goroutine reads at a time.
@@ -280,9 +294,7 @@ func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string
 			for k := at.chunk; k < min(at.chunk+sumBatch, len(c.sums)); k++ {
 				piece := chunk(raw, k)
 				if got := crc32.Checksum(piece, castagnoli); got != c.sums[k] {
-					lo := int64(k) * chunkSize
-					bad[n] = fmt.Errorf("%s: snapshot is damaged: column %s, rows %d to %d (bytes %d to %d of the file) have checksum %08x, not %08x", s.Name, c.Name,
-						lo/int64(c.ElemSize), (lo+int64(len(piece))-1)/int64(c.ElemSize), c.Offset+lo, c.Offset+lo+int64(len(piece)), got, c.sums[k])
+					bad[n] = s.damaged(c, k, len(piece), got)
 					return nil // the first in the file's order is told, not the first found
 				}
 				if progress != nil {
@@ -304,6 +316,15 @@ func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string
 		return s.verifyGaps()
 	}
 	return nil
+}
+
+// damaged is the error of chunk k of a column, of that many bytes, whose checksum
+// is got.
+func (s *Snapshot) damaged(c *Column, k, bytes int, got uint32) error {
+	lo := int64(k) * chunkSize
+	hi := lo + int64(bytes)
+	return fmt.Errorf("%s: snapshot is damaged: column %s, rows %d to %d (bytes %d to %d of the file) have checksum %08x, not %08x", s.Name, c.Name,
+		lo/int64(c.ElemSize), (hi-1)/int64(c.ElemSize), c.Offset+lo, c.Offset+hi, got, c.sums[k])
 }
 
 // verifyGaps checks that what lies between the columns is zero.

@@ -50,20 +50,11 @@ func Write(ctx context.Context, w io.Writer, m *components.Module, opt format.Op
 		return err
 	}
 
-	// The sizes are known, so the places are: the directory's size does not
-	// depend on what it says.
-	p := preamble{columns: uint32(len(cols)), rows: uint64(m.Instr.Len())}
-	p.dirSize = uint64(len(appendDirectory(nil, cols, h)))
-	if p.dirSize > maxDirectory {
-		return fmt.Errorf("the directory of the snapshot would have %d bytes, more than %d", p.dirSize, maxDirectory)
+	p, err := arrange(cols, h)
+	if err != nil {
+		return err
 	}
-	end := align(preambleSize+p.dirSize, pageSize)
-	for i := range cols {
-		at := place(end, uint64(cols[i].Bytes))
-		cols[i].Offset = int64(at)
-		end = at + uint64(cols[i].Bytes)
-	}
-	p.fileSize = end
+	p.rows = uint64(m.Instr.Len())
 	dir := appendDirectory(nil, cols, h)
 	p.dirSum = crc32.Checksum(dir, castagnoli)
 
@@ -76,6 +67,24 @@ func Write(ctx context.Context, w io.Writer, m *components.Module, opt format.Op
 	}
 	out.padTo(int64(p.fileSize)) // a module without columns ends with its directory's page
 	return out.err
+}
+
+// arrange gives the columns their places. The directory's size does not depend on
+// what it says.
+func arrange(cols []Column, h *header) (preamble, error) {
+	p := preamble{columns: uint32(len(cols))}
+	p.dirSize = uint64(len(appendDirectory(nil, cols, h)))
+	if p.dirSize > maxDirectory {
+		return p, fmt.Errorf("the directory of the snapshot would have %d bytes, more than %d", p.dirSize, maxDirectory)
+	}
+	end := align(preambleSize+p.dirSize, pageSize)
+	for i := range cols {
+		at := place(end, uint64(cols[i].Bytes))
+		cols[i].Offset = int64(at)
+		end = at + uint64(cols[i].Bytes)
+	}
+	p.fileSize = end
+	return p, nil
 }
 
 // sumBatch is how many chunks one goroutine takes at a time.

@@ -75,34 +75,43 @@ const chunk = 1 << 16
 // Module makes the module. It fails on options that make no sense and when
 // ctx ends.
 func Module(ctx context.Context, opt Options) (*components.Module, error) {
+	g, err := newGenerator(&opt)
+	if err != nil {
+		return nil, err
+	}
+	m, n := g.m, uint32(opt.Instructions)
+	m.Instr.Grow(int(n))
+	if opt.Operands {
+		if err := g.parallel(ctx, 0, n, g.fill); err != nil {
+			return nil, err
+		}
+		m.Edges.Preds.Columns()[0].(*ecs.Column[uint32]).Resize(int(n) + 1)
+		g.operands()
+	} else {
+		if err := g.edges(ctx, 0, n); err != nil {
+			return nil, err
+		}
+	}
+	g.loopRows(0, n)
+	if err := m.CheckJobs(ctx, opt.Jobs); err != nil {
+		return nil, fmt.Errorf("generated module: %w", err)
+	}
+	return m, nil
+}
+
+// newGenerator returns a generator of a module with all tables but instructions
+// and edges.
+func newGenerator(opt *Options) (*generator, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
 	m := components.NewModule("generated", "gen")
 	m.Arch = "gen3"
 	m.AddCoreLanes(0)
-	g := &generator{opt: opt, m: m}
+	g := &generator{opt: *opt, m: m}
 	g.layout()
 	g.shares()
-	n := opt.Instructions
-	t := &m.Instr
-	t.Grow(n)
-	if opt.Operands {
-		if err := g.parallel(ctx, g.fill); err != nil {
-			return nil, err
-		}
-		m.Edges.Preds.Columns()[0].(*ecs.Column[uint32]).Resize(n + 1)
-		g.operands()
-	} else {
-		if err := g.edges(ctx); err != nil {
-			return nil, err
-		}
-	}
-	g.loopRows()
-	if err := m.CheckJobs(ctx, opt.Jobs); err != nil {
-		return nil, fmt.Errorf("generated module: %w", err)
-	}
-	return m, nil
+	return g, nil
 }
 
 func (o *Options) check() error {
@@ -162,7 +171,8 @@ type segment struct{ lo, hi uint32 }
 
 type generator struct {
 	opt      Options
-	m        *components.Module
+	m        *components.Module // its rows: all, or those of a window
+	declared [components.NumEdgeKinds]uint64
 	segments []segment
 	loops    []uint32
 
@@ -287,34 +297,30 @@ func (r *random) below(n uint64) uint64 {
 	return hi
 }
 
-// parallel calls f for all chunks of rows.
-func (g *generator) parallel(ctx context.Context, f func(lo, hi uint32)) error {
+// parallel calls f for chunks of rows lo to hi.
+func (g *generator) parallel(ctx context.Context, lo, hi uint32, f func(lo, hi uint32)) error {
 	eg, ctx := ecs.NewGroup(ctx, g.opt.Jobs)
-	n := uint32(g.opt.Instructions)
-	for lo := uint32(0); lo < n; lo += min(chunk, n-lo) {
+	for at := lo; at < hi; at += min(chunk, hi-at) {
 		eg.Go(func() error {
-			f(lo, min(lo+chunk, n))
+			f(at, min(at+chunk, hi))
 			return ctx.Err()
 		})
 	}
 	return eg.Wait()
 }
 
-// edges fills all columns and the dependencies. How many a row has is known
-// from its first random word, so that rows can be filled in any order.
-func (g *generator) edges(ctx context.Context) error {
+// edges fills all columns and the dependencies of rows lo to hi, which the module
+// holds. How many a row has is known from its first random word, so that rows can
+// be filled in any order.
+func (g *generator) edges(ctx context.Context, lo, hi uint32) error {
 	columns := g.m.Edges.Preds.Columns()
 	offsets := columns[0].(*ecs.Column[uint32])
 	words := columns[1].(*ecs.Column[uint32])
-	n := g.opt.Instructions
-	off := offsets.Resize(n + 1)
-	if err := g.parallel(ctx, func(lo, hi uint32) {
-		g.bySegment(lo, hi, func(s segment, lo, hi uint32) {
-			for i := lo; i < hi; i++ {
-				r := g.row(i)
-				off[i+1] = g.degree(&r, i-s.lo)
-			}
-		})
+	first := lo
+	off := offsets.Resize(int(hi-lo) + 1)
+	clear(off)
+	if err := g.parallel(ctx, lo, hi, func(lo, hi uint32) {
+		g.degrees(lo, hi, func(i, degree uint32) { off[i-first+1] = degree })
 	}); err != nil {
 		return err
 	}
@@ -323,17 +329,17 @@ func (g *generator) edges(ctx context.Context) error {
 		sum += uint64(d)
 		off[i] = uint32(sum)
 	}
-	if sum > 1<<32-1 {
-		return fmt.Errorf("%d dependencies are more than 2^32", sum)
+	if err := fewEnough(sum); err != nil {
+		return err
 	}
 	w := words.Resize(int(sum))
-	total := make([][components.NumClasses]uint64, (n+chunk-1)/chunk)
-	if err := g.parallel(ctx, func(lo, hi uint32) {
+	total := make([][components.NumClasses]uint64, (hi-lo+chunk-1)/chunk)
+	if err := g.parallel(ctx, lo, hi, func(lo, hi uint32) {
 		g.fill(lo, hi)
-		count := &total[lo/chunk]
+		count := &total[(lo-first)/chunk]
 		g.bySegment(lo, hi, func(s segment, lo, hi uint32) {
 			for i := lo; i < hi; i++ {
-				g.producers(i, i-s.lo, w[off[i]:off[i+1]], count)
+				g.producers(i, i-s.lo, w[off[i-first]:off[i-first+1]], count)
 			}
 		})
 	}); err != nil {
@@ -341,8 +347,27 @@ func (g *generator) edges(ctx context.Context) error {
 	}
 	for _, c := range total {
 		for class, k := range c {
-			g.m.Edges.Declared[components.KindOfClass(uint8(class))] += k
+			g.declared[components.KindOfClass(uint8(class))] += k
 		}
+	}
+	g.m.Edges.Declared = g.declared
+	return nil
+}
+
+// degrees calls f with how many dependencies each of rows lo to hi has that is
+// no loop.
+func (g *generator) degrees(lo, hi uint32, f func(i, degree uint32)) {
+	g.bySegment(lo, hi, func(s segment, lo, hi uint32) {
+		for i := lo; i < hi; i++ {
+			r := g.row(i)
+			f(i, g.degree(&r, i-s.lo))
+		}
+	})
+}
+
+func fewEnough(edges uint64) error {
+	if edges > 1<<32-1 {
+		return fmt.Errorf("%d dependencies are more than 2^32", edges)
 	}
 	return nil
 }
@@ -429,11 +454,14 @@ func insertionSort(w []uint32) {
 	}
 }
 
-// loopRows turns the rows that hold loops into that.
-func (g *generator) loopRows() {
+// loopRows turns those of rows lo to hi that hold loops into that.
+func (g *generator) loopRows(lo, hi uint32) {
 	t := &g.m.Instr
 	for _, l := range g.loops {
-		i := int(l)
+		if l < lo || l >= hi {
+			continue
+		}
+		i := int(l - g.m.Base)
 		t.Opcode.Set(i, components.OpcodeLoop)
 		t.Engine.Set(i, components.All)
 		t.Lane.Set(i, components.LaneBarrier)

@@ -54,10 +54,11 @@ func (g *generator) kindOf(x uint64) int {
 func (g *generator) fill(lo, hi uint32) {
 	t := &g.m.Instr
 	n := int(hi - lo)
+	from, to := int(lo-g.m.Base), int(hi-g.m.Base)
 	// Equal lengths let the compiler leave out the bounds checks.
-	opcode, engine, lane := t.Opcode.View(int(lo), int(hi))[:n], t.Engine.View(int(lo), int(hi))[:n], t.Lane.View(int(lo), int(hi))[:n]
-	flags, elems, parts := t.Flags.View(int(lo), int(hi))[:n], t.Elems.View(int(lo), int(hi))[:n], t.Parts.View(int(lo), int(hi))[:n]
-	dtype, banks := t.DType.View(int(lo), int(hi))[:n], t.Banks.View(int(lo), int(hi))[:n]
+	opcode, engine, lane := t.Opcode.View(from, to)[:n], t.Engine.View(from, to)[:n], t.Lane.View(from, to)[:n]
+	flags, elems, parts := t.Flags.View(from, to)[:n], t.Elems.View(from, to)[:n], t.Parts.View(from, to)[:n]
+	dtype, banks := t.DType.View(from, to)[:n], t.Banks.View(from, to)[:n]
 	for j := range opcode {
 		// The complement keeps these words apart from those of producers.
 		r := g.row(^(lo + uint32(j)))

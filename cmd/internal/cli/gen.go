@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"perfsim/bench/self/gen"
 	"perfsim/io/format"
 	"perfsim/io/formats"
+	"perfsim/io/psim"
 )
 
 func newGenCommand() *cobra.Command {
@@ -55,30 +57,23 @@ engine. It is for trying perfsim at a size, not a model of any program.
 					return usageError{err}
 				}
 			}
-			// About 18 bytes of columns and 4 an edge, as much again while they grow.
-			if err := format.Reserve(c.Context(), uint64(opt.Instructions)*uint64(40+8*opt.FanIn), "making "+humanize.Comma(int64(opt.Instructions))+" instructions"); err != nil {
-				return err
-			}
 			opt.Jobs = in.jobs
 			p := newProgress(c.ErrOrStderr(), in.quiet)
 			defer p.close()
 			began := time.Now()
-			m, err := gen.Module(c.Context(), opt)
-			if err != nil {
-				return err
-			}
-			size, err := writeModule(c.Context(), args[0], c.OutOrStdout(), exp, m, in.jobs, p)
+			rep, err := generate(c, args[0], exp, opt, p)
 			p.close()
 			switch {
 			case err != nil:
 				return err
 			case asJSON:
-				return writeJSON(c.OutOrStdout(), convertReport{"", m.Format, args[0], exp.Name, m.Instr.Len(), m.Edges.Preds.Len(), size, time.Since(began).Seconds()})
+				rep.Seconds = time.Since(began).Seconds()
+				return writeJSON(c.OutOrStdout(), rep)
 			case args[0] == "-":
 				return nil
 			}
-			_, err = sayf(c.OutOrStdout(), "%s: %s, %s instructions, %s dependencies, %s\n", args[0], exp.Name, humanize.Comma(int64(m.Instr.Len())),
-				humanize.Comma(int64(m.Edges.Preds.Len())), humanize.IBytes(uint64(size)))
+			_, err = sayf(c.OutOrStdout(), "%s: %s, %s instructions, %s dependencies, %s\n", args[0], exp.Name, humanize.Comma(int64(rep.Instructions)),
+				humanize.Comma(int64(rep.Edges)), humanize.IBytes(uint64(rep.Bytes)))
 			return err
 		},
 	}
@@ -104,6 +99,40 @@ engine. It is for trying perfsim at a size, not a model of any program.
 	fl.BoolVar(&asJSON, "json", false, "print one JSON object about what was made")
 	in.addWorking(c)
 	return c
+}
+
+// generate makes a module and writes it. A snapshot without operands is written
+// a window of rows at a time, whatever its size; other modules are made in
+// memory.
+func generate(c *cobra.Command, path string, exp format.Exporter, opt gen.Options, p *progress) (convertReport, error) {
+	ctx := c.Context()
+	rep := convertReport{From: "gen", Output: path, To: exp.Name, Instructions: opt.Instructions}
+	windows := exp.Name == psim.Exporter.Name && !opt.Operands && formats.Regular(path)
+	held := opt.Instructions
+	if windows {
+		held = min(held, gen.WindowRows)
+	}
+	// About 18 bytes of columns and 4 an edge, as much again while they grow.
+	if err := format.Reserve(ctx, uint64(held)*uint64(40+8*opt.FanIn), "making "+humanize.Comma(int64(opt.Instructions))+" instructions"); err != nil {
+		return rep, err
+	}
+	if windows {
+		p.start("writing", int64(opt.Instructions), false)
+		err := formats.SaveAt(path, func(w io.WriterAt) (err error) {
+			var edges uint64
+			rep.Bytes, edges, err = gen.Snapshot(ctx, w, opt, p.set)
+			rep.Edges = int(edges)
+			return err
+		})
+		return rep, err
+	}
+	m, err := gen.Module(ctx, opt)
+	if err != nil {
+		return rep, err
+	}
+	rep.Edges = m.Edges.Preds.Len()
+	rep.Bytes, err = writeModule(ctx, path, c.OutOrStdout(), exp, m, opt.Jobs, p)
+	return rep, err
 }
 
 // countValue is a flag for a number of things: digits, with k, M or G behind.

@@ -113,6 +113,19 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteAt writes to the file at a place; an error names the file as the caller
+// does.
+func (f *File) WriteAt(p []byte, at int64) (int, error) {
+	n, err := 0, fault.At("write", f.path)
+	if err == nil {
+		n, err = f.File.WriteAt(p, at)
+	}
+	if err != nil {
+		err = fmt.Errorf("write %s: %w", f.path, unnamed(err))
+	}
+	return n, err
+}
+
 // ReadFrom keeps io.Copy to Write.
 func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{f}, r)
