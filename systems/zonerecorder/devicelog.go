@@ -52,7 +52,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 	cycles := func(ns uint64) uint64 { return uint64(float64(ns)*mhz/1000 + 0.5) }
 	type lane struct {
 		name   string
-		core   *Core
+		core   processor
 		fw     uint16
 		kernel uint16
 		used   bool
@@ -67,7 +67,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 	for l := range lanes {
 		x := &lanes[l]
 		x.name = clean(m.LaneName(uint16(l)))
-		x.core = newCore(config{Layout: profilelog.LayoutClassic, Ethernet: true}, uint32(m.Lanes.Core.At(l)), 0, uint32(l)&0xFF)
+		x.core.flat = uint32(l) & 0xFF
 		x.fw, x.kernel = zone(x.name+"-FW", 0), zone(x.name+"-KERNEL", 1)
 	}
 	// A zone is an opcode at a place of the source; where the module has no
@@ -118,8 +118,8 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 			}
 			x := &lanes[l]
 			x.used = true
-			r := x.core.Riscs[0]
-			x.core.SetHostID(uint32(k+1) << 10)
+			r := &x.core
+			r.hostID = uint32(k+1) << 10
 			from, _ := w.Events.Span(m, rows[l][0], components.RunA)
 			r.BeginFW(x.fw, cycles(base+from))
 			r.BeginKernel(x.kernel, cycles(base+from))
@@ -135,16 +135,11 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 				stop = max(stop, start)
 				id := zoneOf(i)
 				rep.Zones++
-				var s scope
-				if o.Push {
-					s = r.OpenDispatch(id, cycles(base+start))
-				} else {
-					s = r.Open(id, cycles(base+start))
-				}
+				s := r.Open(id, cycles(base+start), o.Push)
 				if s.marked {
 					rep.Kept++
 				}
-				s.Close(cycles(base + stop))
+				r.Close(s, cycles(base+stop))
 				last = stop
 			}
 			r.EndKernel(x.kernel, cycles(base+last))
@@ -172,11 +167,11 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 		if !x.used {
 			continue
 		}
-		rep.Lost += x.core.Riscs[0].LostScopes
-		if x.core.Dropped() {
+		rep.Lost += x.core.lostScopes
+		if x.core.dropped {
 			rep.DRAMFull++
 		}
-		runs, bad := profilelog.DecodeRaw(x.core.Riscs[0].DRAM(), profilelog.LayoutClassic)
+		runs, bad := profilelog.DecodeRaw(x.core.dram, layout)
 		if len(bad) > 0 {
 			return rep, fmt.Errorf("lane %s: word %d: %s", x.name, bad[0].Word, bad[0].Reason)
 		}
@@ -199,7 +194,7 @@ func WriteLog(ctx context.Context, w *components.World, out io.Writer, o LogOpti
 // does from V10 on.
 func writeSorted(runs []profilelog.RawRun, src *profilelog.Sources, typed bool, lane func(*profilelog.RawRun) zonelog.ZoneLane, w *profilelog.Writer) error {
 	var rows []profilelog.Row
-	err := profilelog.RawRows(runs, profilelog.LayoutClassic, src, typed, lane, func(r *profilelog.Row) error {
+	err := profilelog.RawRows(runs, layout, src, typed, lane, func(r *profilelog.Row) error {
 		rows = append(rows, *r)
 		return nil
 	})

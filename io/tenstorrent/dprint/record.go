@@ -1,12 +1,9 @@
 package dprint
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"sync"
 )
 
 // Type is the type of a record, independent of the number a dialect gives it.
@@ -119,10 +116,8 @@ var errTooLong = errors.New("record is larger than the print buffer")
 // Buffer is the print buffer of one processor, shared by the device side and
 // the host side.
 type Buffer struct {
-	mu      sync.Mutex
-	drained *sync.Cond
-	d       Dialect
-	mem     [BufferBytes]byte
+	d   Dialect
+	mem [BufferBytes]byte
 	// Waits counts how often the device had to wait for the host.
 	Waits uint64
 }
@@ -131,7 +126,6 @@ type Buffer struct {
 // before is lost, as nobody may wait for a host that is not there.
 func NewBuffer(d Dialect, x, y uint16) *Buffer {
 	b := &Buffer{d: d}
-	b.drained = sync.NewCond(&b.mu)
 	binary.LittleEndian.PutUint16(b.mem[8:], x)
 	binary.LittleEndian.PutUint16(b.mem[10:], y)
 	b.put(0, d.Disabled)
@@ -145,31 +139,15 @@ func (b *Buffer) positions() (w, r int) { return int(b.get(0)), int(b.get(4)) }
 // Enable lets the device print; the host writes the starting value and the
 // device resets both positions when it sees it.
 func (b *Buffer) Enable(on bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if on {
 		b.put(0, b.d.Start)
 	} else {
 		b.put(0, b.d.Disabled)
 	}
-	b.drained.Broadcast()
 }
 
-// Dump returns the bytes of the buffer.
-func (b *Buffer) Dump() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]byte(nil), b.mem[:]...)
-}
-
-// TryWrite writes one record, or returns ErrFull where the device would have
-// to wait. It prints nothing on a disabled buffer.
-func (b *Buffer) TryWrite(t Type, payload []byte) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.write(t, payload)
-}
-
+// write writes one record, or returns errFull where the device would have to
+// wait. It prints nothing on a disabled buffer.
 func (b *Buffer) write(t Type, payload []byte) error {
 	code, ok := b.d.Code(t)
 	if !ok {
@@ -201,75 +179,27 @@ func (b *Buffer) write(t Type, payload []byte) error {
 	return nil
 }
 
-// Write writes one record and waits for the host where the buffer is full.
-func (b *Buffer) Write(ctx context.Context, t Type, payload []byte) error {
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.drained.Broadcast()
-	})
-	defer stop()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for {
-		err := b.write(t, payload)
-		if !errors.Is(err, errFull) {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		b.Waits++
-		b.drained.Wait()
-	}
-}
-
 // Printer is the device side: records in stream order. The zero value is not
-// usable; set Buf. OnFull is called when the buffer is full and has to make
-// room (poll a server); without it the printer blocks until another
-// goroutine's server has read.
+// usable; set Buf and OnFull, which is called when the buffer is full and has
+// to make room (poll a server).
 type Printer struct {
-	Ctx    context.Context
 	Buf    *Buffer
 	OnFull func() error
 	err    error
-	width  int // sticky width, 0 for none
 }
 
 // Err returns the first error; further records are not written then.
 func (p *Printer) Err() error { return p.err }
 
 func (p *Printer) send(t Type, payload []byte) *Printer {
-	if p.err != nil {
-		return p
-	}
-	if p.OnFull == nil {
-		ctx := p.Ctx
-		if ctx == nil {
-			ctx = context.Background()
-		}
-		p.err = p.Buf.Write(ctx, t, payload)
-		return p
-	}
-	for {
-		err := p.Buf.TryWrite(t, payload)
-		if !errors.Is(err, errFull) {
-			p.err = err
-			return p
+	for p.err == nil {
+		if p.err = p.Buf.write(t, payload); !errors.Is(p.err, errFull) {
+			break
 		}
 		p.Buf.Waits++
-		if p.err = p.OnFull(); p.err != nil {
-			return p
-		}
+		p.err = p.OnFull()
 	}
-}
-
-// value sends a value, preceded by the sticky width.
-func (p *Printer) value(t Type, payload []byte) *Printer {
-	if p.width > 0 {
-		p.send(SetW, []byte{byte(p.width)})
-	}
-	return p.send(t, payload)
+	return p
 }
 
 // Str prints a text. Above the size of the buffer it goes in pieces or is
@@ -291,110 +221,10 @@ func (p *Printer) Str(s string) *Printer {
 	return p.send(CStr, append([]byte(s), 0))
 }
 
-// Char prints one character.
-func (p *Printer) Char(c byte) *Printer { return p.send(Char, []byte{c}) }
-
-// U8 to I64 print whole numbers.
-func (p *Printer) U8(v uint8) *Printer { return p.value(Uint8, []byte{v}) }
-
-// U16 prints a whole number.
-func (p *Printer) U16(v uint16) *Printer {
-	return p.value(Uint16, binary.LittleEndian.AppendUint16(nil, v))
-}
-
-// U32 prints a whole number.
-func (p *Printer) U32(v uint32) *Printer {
-	return p.value(Uint32, binary.LittleEndian.AppendUint32(nil, v))
-}
-
 // U64 prints a whole number.
 func (p *Printer) U64(v uint64) *Printer {
-	return p.value(Uint64, binary.LittleEndian.AppendUint64(nil, v))
-}
-
-// I8 prints a whole number.
-func (p *Printer) I8(v int8) *Printer { return p.value(Int8, []byte{byte(v)}) }
-
-// I16 prints a whole number.
-func (p *Printer) I16(v int16) *Printer {
-	return p.value(Int16, binary.LittleEndian.AppendUint16(nil, uint16(v)))
-}
-
-// I32 prints a whole number.
-func (p *Printer) I32(v int32) *Printer {
-	return p.value(Int32, binary.LittleEndian.AppendUint32(nil, uint32(v)))
-}
-
-// I64 prints a whole number.
-func (p *Printer) I64(v int64) *Printer {
-	return p.value(Int64, binary.LittleEndian.AppendUint64(nil, uint64(v)))
-}
-
-// F32 prints a float.
-func (p *Printer) F32(v float32) *Printer {
-	return p.value(Float32, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
-}
-
-// BF16 prints a bfloat16 given by its bits.
-func (p *Printer) BF16(v uint16) *Printer {
-	return p.value(BFloat16, binary.LittleEndian.AppendUint16(nil, v))
+	return p.send(Uint64, binary.LittleEndian.AppendUint64(nil, v))
 }
 
 // Endl ends the line.
 func (p *Printer) Endl() *Printer { return p.send(Endl, []byte{0}) }
-
-// SetW sets the width of the next value, or with sticky of every value up to
-// a width of 0.
-func (p *Printer) SetW(w uint8, sticky bool) *Printer {
-	if sticky {
-		p.width = int(w)
-		return p
-	}
-	p.width = 0
-	return p.send(SetW, []byte{w})
-}
-
-// Precision, Fixed, DefaultFloat, Hex, Oct and Dec change how numbers print.
-func (p *Printer) Precision(n uint8) *Printer { return p.send(SetPrecision, []byte{n}) }
-
-// Fixed prints floats with fixed decimals.
-func (p *Printer) Fixed() *Printer { return p.send(Fixed, []byte{0}) }
-
-// DefaultFloat prints floats with significant digits.
-func (p *Printer) DefaultFloat() *Printer { return p.send(DefaultFloat, []byte{0}) }
-
-// Hex prints whole numbers to base 16.
-func (p *Printer) Hex() *Printer { return p.send(Hex, []byte{0}) }
-
-// Oct prints whole numbers to base 8.
-func (p *Printer) Oct() *Printer { return p.send(Oct, []byte{0}) }
-
-// Dec prints whole numbers to base 10.
-func (p *Printer) Dec() *Printer { return p.send(Dec, []byte{0}) }
-
-// Raise raises a signal.
-func (p *Printer) Raise(code uint32) *Printer {
-	return p.send(Raise, binary.LittleEndian.AppendUint32(nil, code))
-}
-
-// Wait holds the host's printing of this processor until some processor has
-// raised the signal.
-func (p *Printer) Wait(code uint32) *Printer {
-	return p.send(Wait, binary.LittleEndian.AppendUint32(nil, code))
-}
-
-// Array prints 32-bit words.
-func (p *Printer) Array(v []uint32) *Printer { return p.send(U32Array, words(v)) }
-
-// TypedArray prints words of a Tensix data format.
-func (p *Printer) TypedArray(typ, subtype uint16, v []uint32) *Printer {
-	return p.send(TypedU32Array, words(append(append([]uint32(nil), v...), uint32(typ)<<16|uint32(subtype))))
-}
-
-func words(v []uint32) []byte {
-	b := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, x)
-	}
-	return b
-}

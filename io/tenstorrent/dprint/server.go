@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sync"
 )
 
 // Key names a processor.
@@ -73,13 +72,11 @@ type Options struct {
 // Server is the host side.
 type Server struct {
 	o    Options
-	mu   sync.Mutex
 	keys []Key
 	ch   map[Key]*channel
 
 	shared  stream
 	raised  map[uint32]bool
-	muted   bool
 	idle    int
 	killed  bool
 	Problem []Problem
@@ -111,8 +108,6 @@ func NewServer(o Options) *Server {
 // Attach adds a processor and enables its printing. Processors are polled in
 // the order of device, core and number.
 func (s *Server) Attach(k Key, b *Buffer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	c := &channel{key: k, buf: b, s: newStream(), out: s.o.Out}
 	if s.o.File != nil {
 		c.out = s.o.File(k)
@@ -134,27 +129,11 @@ func (s *Server) Attach(k Key, b *Buffer) {
 	}
 }
 
-// Mute throws away what is printed until it is called with false.
-func (s *Server) Mute(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.muted = on
-}
-
-// ClearSignals forgets what was raised.
-func (s *Server) ClearSignals() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.raised)
-}
-
 // Poll looks at every processor once and prints what is there. progress
 // tells whether something was read. After too many polls without progress
 // while a processor waits for a signal, it prints which one and returns
 // ErrHang, for good.
 func (s *Server) Poll() (progress bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.killed {
 		return false, errHang
 	}
@@ -207,8 +186,6 @@ func (s *Server) Drain() error {
 }
 
 func (s *Server) anyWaiting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, c := range s.ch {
 		if c.waiting {
 			return true
@@ -220,8 +197,6 @@ func (s *Server) anyWaiting() bool {
 // Close prints lines that have not ended and disables the buffers, so that
 // no device waits any longer.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var first error
 	for _, k := range s.keys {
 		c := s.ch[k]
@@ -240,27 +215,20 @@ func (s *Server) Close() error {
 // peek reads the buffer of one processor.
 func (s *Server) peek(c *channel) (bool, error) {
 	b := c.buf
-	b.mu.Lock()
 	w, r := b.positions()
 	if b.get(0) == b.d.Start || b.get(0) == b.d.Disabled || r >= w {
-		b.mu.Unlock()
 		return false, nil
 	}
 	if w > dataBytes {
-		b.mu.Unlock()
 		s.problem(c, 0, "write position %d is behind the buffer", w)
 		return false, nil
 	}
 	data := append([]byte(nil), b.mem[headBytes:headBytes+w]...)
-	b.mu.Unlock()
 	n, err := s.records(c, data[:w], r)
-	b.mu.Lock()
 	// The device may have written more, but never below the read position.
 	if b.get(0) != b.d.Disabled {
 		b.put(4, uint32(n))
 	}
-	b.drained.Broadcast()
-	b.mu.Unlock()
 	return true, err
 }
 
@@ -419,9 +387,6 @@ func (s *Server) lines(c *channel) error {
 // line sends out what the stream of a processor holds.
 func (s *Server) line(c *channel) error {
 	defer func() { c.s.buf = c.s.buf[:0] }()
-	if s.muted {
-		return nil
-	}
 	if s.o.Prefix {
 		if _, err := io.WriteString(c.out, c.key.Prefix()); err != nil {
 			return err
@@ -437,9 +402,6 @@ func (s *Server) flushShared(c *channel) error {
 		return nil
 	}
 	defer func() { s.shared.buf = s.shared.buf[:0] }()
-	if s.muted {
-		return nil
-	}
 	_, err := c.out.Write(s.shared.buf)
 	return err
 }
@@ -466,7 +428,6 @@ func DecodeDump(dump []byte, o Options, key func(i int, x, y int) Key) ([]Proble
 			return nil, fmt.Errorf("print dump: buffer %d is a second one of %s", i, k.Prefix())
 		}
 		b := &Buffer{d: o.Dialect}
-		b.drained = sync.NewCond(&b.mu)
 		s.Attach(k, nil)
 		c := s.ch[k]
 		c.buf = b

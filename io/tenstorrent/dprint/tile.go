@@ -6,21 +6,9 @@ import (
 	"math"
 )
 
-// Range selects elements of a tile: rows H0 to H1 in steps of HS, columns W0
+// tileRange selects elements of a tile: rows H0 to H1 in steps of HS, columns W0
 // to W1 in steps of WS.
-type Range struct{ H0, H1, HS, W0, W1, WS uint8 }
-
-// Tile is a slice of a tile for printing.
-type Tile struct {
-	Ptr     uint32 // of the circular buffer
-	Range   Range
-	CB      uint8
-	Format  uint8
-	EndRows bool
-	Return  uint8 // TileOK or an error
-	Count   uint8 // elements in Data
-	Data    []byte
-}
+type tileRange struct{ H0, H1, HS, W0, W1, WS uint8 }
 
 // Return codes of a tile slice.
 const (
@@ -46,34 +34,6 @@ const (
 	typedRaw          = 1
 	typedConfigFormat = 2
 )
-
-// Tile prints a slice of a tile. The dialect of 2024 has bfloat16 only.
-func (p *Printer) Tile(t Tile) *Printer {
-	var b []byte
-	le := binary.LittleEndian
-	if p.Buf.d.OldTiles {
-		b = le.AppendUint32(b, t.Ptr)
-		w0 := uint16(t.Range.W0)
-		if t.Return == tileBadPointer {
-			w0 = badTileW0
-		}
-		end := uint16(0)
-		if t.EndRows {
-			end = 1
-		}
-		for _, v := range []uint16{uint16(t.Range.H0), uint16(t.Range.H1), uint16(t.Range.HS), w0, uint16(t.Range.W1), uint16(t.Range.WS), uint16(t.Count), end} {
-			b = le.AppendUint16(b, v)
-		}
-	} else {
-		b = le.AppendUint32(b, t.Ptr)
-		end := uint8(0)
-		if t.EndRows {
-			end = 1
-		}
-		b = append(b, t.Range.H0, t.Range.H1, t.Range.HS, t.Range.W0, t.Range.W1, t.Range.WS, t.CB, t.Format, t.Count, end, t.Return, 0)
-	}
-	return p.send(TileSlice, append(b, t.Data...))
-}
 
 // printOldTile prints the slice of 2024-01.
 func (f *stream) printOldTile(b []byte, risc int) error {
@@ -131,7 +91,7 @@ func (f *stream) printTile(b []byte) error {
 	}
 	le := binary.LittleEndian
 	ptr := le.Uint32(b)
-	r := Range{b[4], b[5], b[6], b[7], b[8], b[9]}
+	r := tileRange{b[4], b[5], b[6], b[7], b[8], b[9]}
 	cb, format, count, endRows, ret := b[10], b[11], int(b[12]), b[13], b[14]
 	data := b[newTileHead:]
 	switch ret {
