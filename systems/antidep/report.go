@@ -257,6 +257,10 @@ func (r *Report) exact(ctx context.Context, w *components.World, engine scenario
 		if top--; top < 0 {
 			break
 		}
+		if c.Edges == len(t.Edges) && w.NoRunB == "" { // run B leaves out the same edges
+			c.Exact, c.Bounded, c.Cost = true, true, r.A-min(r.A, r.B)
+			continue
+		}
 		g.Go(func() error {
 			f := pool.Get()
 			defer pool.Put(f)

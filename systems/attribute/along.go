@@ -140,8 +140,7 @@ func (t *Takers) sum(r *PathReport, b *block, times uint64) {
 	i, until, via, gap := uint32(last), latest, components.CauseStart, uint64(0)
 	for {
 		start, _ := b.spanOf(i)
-		s := Step{Instr: components.InstrID(i), From: start, Until: until, Via: via, Gap: gap, Trips: 1, Own: until - start}
-		s.Counted, s.CountedGap = p.scale.between(s.From, s.Until), p.scale.between(s.Until, s.Until+s.Gap)
+		s := p.counted(step{Instr: components.InstrID(i), From: start, Until: until, Via: via, Gap: gap, Trips: 1, Own: until - start})
 		r.step(b.m, p, s, components.CauseModel) // a trigger's transfer makes another cause, and there are none
 		x.bind(i, start)
 		if x.best.by == components.NoInstr {

@@ -68,7 +68,7 @@ func (p *Path) back(i uint32, until uint64) (lead uint64) {
 	via, gap := components.CauseStart, uint64(0)
 	for {
 		start, _ := p.b.spanOf(i)
-		p.steps = append(p.steps, Step{Instr: components.InstrID(i), From: start, Until: until, Via: via, Gap: gap, Trips: 1, Own: until - start})
+		p.steps = append(p.steps, step{Instr: components.InstrID(i), From: start, Until: until, Via: via, Gap: gap, Trips: 1, Own: until - start})
 		q := p.a.Pred.At(int(i))
 		if n := p.crosses(i, q); n >= 0 {
 			for {
@@ -330,7 +330,7 @@ func (p *Path) hidden(r *components.Repeat, turn []part, from, to uint64) {
 	d := divider{whole: sum, counted: to - from}
 	for _, x := range parts {
 		t := d.part(x.weight)
-		p.steps = append(p.steps, Step{Instr: components.InstrID(x.row), From: to - t, Until: to, Via: x.via, Own: x.own, Trips: ecs.MulSat(x.times, r.Trips-1)})
+		p.steps = append(p.steps, step{Instr: components.InstrID(x.row), From: to - t, Until: to, Via: x.via, Own: x.own, Trips: ecs.MulSat(x.times, r.Trips-1)})
 		to -= t
 	}
 }

@@ -19,18 +19,23 @@ import (
 // on the path as it is; the time of those before is that of the steps that
 // repeat in it, each with its share.
 type Step struct {
+	step
+	// Counted and CountedGap are the two stretches as counted time.
+	Counted, CountedGap uint64
+}
+
+// step is what a path keeps of a Step.
+type step struct {
 	Instr components.InstrID
+	Via   components.Cause
 	From  uint64
 	Until uint64
-	Via   components.Cause
 	Gap   uint64
 	// Trips is how often the step runs: in all iterations but the last, in one
 	// piece, or once.
 	Trips uint64
 	// Own is what the step takes in one iteration, in ns.
 	Own uint64
-	// Counted and CountedGap are the two stretches as counted time.
-	Counted, CountedGap uint64
 }
 
 // Path is the critical path of one block: Lead, the steps with the gaps
@@ -50,7 +55,7 @@ type Path struct {
 	b     *block
 	a     *components.Attribution
 	scale *scale
-	steps []Step // but for what is counted
+	steps []step
 	// entries has what was before the bodies that repeat, as block.repeats.
 	entries [][]components.InstrID
 }
@@ -88,12 +93,27 @@ func (p *Path) follow() {
 		p.Lead, p.Tail = p.b.span, 0
 		return
 	}
+	p.reserve(last)
 	p.Lead = p.back(uint32(last), latest)
 	slices.Reverse(p.steps)
 	p.Steps = make([]components.InstrID, len(p.steps))
 	for n := range p.steps {
 		p.Steps[n] = p.steps[n].Instr
 	}
+}
+
+// reserve makes room for the steps up to the last where no body repeats: they
+// are then the rows that held one another, and a long list that grows as it is
+// made takes several times its memory.
+func (p *Path) reserve(last components.InstrID) {
+	if len(p.b.repeats) > 0 {
+		return
+	}
+	n := 0
+	for pred := p.a.Pred.Slice(); last != components.NoInstr; last = pred[last] {
+		n++
+	}
+	p.steps = make([]step, 0, n)
 }
 
 // Span returns the makespan of the block, and as counted time.
@@ -108,10 +128,13 @@ func (p *Path) CountedTail() uint64 { return p.scale.between(p.b.span-p.Tail, p.
 // Visit calls f with every step, in time order.
 func (p *Path) Visit(f func(Step)) {
 	for _, s := range p.steps {
-		s.Counted = p.scale.between(s.From, s.Until)
-		s.CountedGap = p.scale.between(s.Until, s.Until+s.Gap)
-		f(s)
+		f(p.counted(s))
 	}
+}
+
+// counted adds the stretches of a step as counted time.
+func (p *Path) counted(s step) Step {
+	return Step{s, p.scale.between(s.From, s.Until), p.scale.between(s.Until, s.Until+s.Gap)}
 }
 
 // GapCause names the delay behind step n of the path.

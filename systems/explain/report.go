@@ -290,11 +290,13 @@ func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	once := x.count
-	once.Trips, once.Window = false, nil
-	paths, err := attribute.CriticalPath(ctx, w, x.Rules, x.Why, once)
-	if err != nil {
-		return err
+	paths := x.Paths
+	if x.count.Trips || x.count.Window != nil {
+		once := x.count
+		once.Trips, once.Window = false, nil
+		if paths, err = attribute.CriticalPath(ctx, w, x.Rules, x.Why, once); err != nil {
+			return err
+		}
 	}
 	top := x.opt.Buffers
 	if x.semaphores() {

@@ -79,10 +79,6 @@ func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, a
 	// fast is what the plain path works in, used again for the next block.
 	var fast *sync.Pool
 	if assembly {
-		// The assembly knows no PSUM writes without banks.
-		assembly = !rules.Banks || !hasChained(m)
-	}
-	if assembly {
 		fast = &sync.Pool{New: func() any { return newPadded(m.Instr.Len()) }}
 	}
 	w.Placement++
@@ -133,17 +129,6 @@ func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, a
 // populateFrom is how many rows make it worth having a second core fetch the
 // memory of the events.
 const populateFrom = 1 << 18
-
-// hasChained tells whether m has PSUM writes whose banks are not known.
-func hasChained(m *components.Module) bool {
-	flags, banks := m.Instr.Flags.Slice(), m.Instr.Banks.Slice()
-	for i, f := range flags {
-		if Chained(f, banks[i]) {
-			return true
-		}
-	}
-	return false
-}
 
 func hasCollectives(m *components.Module) bool {
 	return slices.ContainsFunc(m.Instr.Flags.Slice(), func(f components.Flags) bool { return f&components.FlagCollective != 0 })

@@ -1,5 +1,7 @@
 package place
 
+import "perfsim/components"
+
 // The plain path. Rows are placed a block at a time in two loops: the first
 // copies the first four edges of every row to a place of fixed size, fills
 // it up with edges to a row whose times are zero, asks the memory for the
@@ -40,7 +42,15 @@ func (k *kernel) fast(lo, hi uint32) error {
 		}
 		b.banks = &b.noBanks[0]
 		if k.rules.Banks {
-			b.banks = &in.Banks.View(int(lo), int(end))[0]
+			banks := in.Banks.View(int(lo), int(end))
+			if anyChained(in.Flags.View(int(lo), int(end)), banks) { // the assembly does not know them
+				if err := k.rows(lo, end); err != nil {
+					return err
+				}
+				lo = end
+				continue
+			}
+			b.banks = &banks[0]
 		}
 		ready := padRows(b)
 		for row := 0; row < b.rows; {
@@ -68,3 +78,15 @@ func (k *kernel) fast(lo, hi uint32) error {
 }
 
 func first[T any](s []T) *T { return &s[0] }
+
+// anyChained tells whether one of some rows writes PSUM in banks that are not
+// known.
+func anyChained(flags []components.Flags, banks []uint16) bool {
+	banks = banks[:len(flags)]
+	for i, f := range flags {
+		if Chained(f, banks[i]) {
+			return true
+		}
+	}
+	return false
+}
