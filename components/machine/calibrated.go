@@ -15,11 +15,11 @@ import (
 type Calibrated struct {
 	// Scaled tells that the constants are another machine's, scaled by
 	// documented clocks and rates; empty where they were measured here.
-	Scaled string `yaml:"scaled,omitempty"`
+	Scaled string `yaml:"scaled,omitempty" json:",omitzero"`
 	// Ops has the data-path costs by "Engine.OPCODE".
-	Ops map[string]CalibratedOp `yaml:"ops,omitempty"`
+	Ops map[string]CalibratedOp `yaml:"ops,omitempty" json:",omitzero"`
 	// Constants by name, in the unit the name ends with.
-	Constants map[string]Constant `yaml:"constants,omitempty"`
+	Constants map[string]Constant `yaml:"constants,omitempty" json:",omitzero"`
 }
 
 // The marks of calibrated constants. Each names its source, which the
@@ -35,8 +35,8 @@ const (
 // Constant is one constant of the calibrated model with how well it is known.
 type Constant struct {
 	Value   float64 `yaml:"value"`
-	Samples int     `yaml:"n,omitempty"`      // measurements it was fitted to
-	Spread  float64 `yaml:"spread,omitempty"` // median absolute deviation of the measurements
+	Samples int     `yaml:"n,omitempty" json:",omitzero"`      // measurements it was fitted to
+	Spread  float64 `yaml:"spread,omitempty" json:",omitzero"` // median absolute deviation of the measurements
 	Mark    string  `yaml:"mark"`
 }
 
@@ -47,16 +47,16 @@ type Constant struct {
 type CalibratedOp struct {
 	PerElem   float64 `yaml:"per_elem"`
 	Base      float64 `yaml:"base"`
-	Min       float64 `yaml:"min,omitempty"`
+	Min       float64 `yaml:"min,omitempty" json:",omitzero"`
 	LatencyNs float64 `yaml:"latency_ns"`
 	// SpacingBase is the least distance of two results of the engine, less
 	// PerElem×N, in cycles; 0 for none.
-	SpacingBase float64 `yaml:"spacing_base,omitempty"`
+	SpacingBase float64 `yaml:"spacing_base,omitempty" json:",omitzero"`
 	// Block is cycles for each square of 32 partitions by 32 elements where an
 	// instruction covers several; 0 where only N counts.
-	Block   float64 `yaml:"block,omitempty"`
-	Samples int     `yaml:"n,omitempty"`
-	Spread  float64 `yaml:"spread_ns,omitempty"`
+	Block   float64 `yaml:"block,omitempty" json:",omitzero"`
+	Samples int     `yaml:"n,omitempty" json:",omitzero"`
+	Spread  float64 `yaml:"spread_ns,omitempty" json:",omitzero"`
 	Mark    string  `yaml:"mark"`
 }
 

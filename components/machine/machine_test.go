@@ -1,16 +1,19 @@
 package machine
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perfsim/ecs/golden"
 )
 
-// What Load returns without parsing is what the YAML says.
-func TestBuiltinIsTheYAML(t *testing.T) {
+// What Load returns without parsing YAML is what the YAML says.
+func TestLoadedIsTheYAML(t *testing.T) {
 	for _, n := range Names() {
-		text, err := Text(n)
+		text, err := files.ReadFile(n + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -18,12 +21,19 @@ func TestBuiltinIsTheYAML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Load(n)
+		b, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s.yaml has changed: run go generate ./components/machine\n%s", n, d)
+		golden.Check(t, "loaded/"+n+".json", append(b, '\n'))
+		for _, name := range append(want.Aliases, n) {
+			got, err := Load(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s differs (run go test ./components/machine -update):\n%s", name, d)
+			}
 		}
 	}
 }
