@@ -12,7 +12,7 @@ import (
 
 // each walks over the elements of the array under key, with positions in
 // errors.
-func each(ctx context.Context, src *format.Source, key string, elem func(v *fastjson.Value, off int64) error, rest func(string, []byte) error) error {
+func (g *graph) each(ctx context.Context, src *format.Source, key string, elem func(v *fastjson.Value, off int64) error, rest func(string, []byte) error) error {
 	var p fastjson.Parser
 	n := 0
 	return jsonarray.New(src).Each(key, func(text []byte, off int64) error {
@@ -24,7 +24,9 @@ func each(ctx context.Context, src *format.Source, key string, elem func(v *fast
 			err = fmt.Errorf("a node is an object, not %s", v.Type())
 		}
 		if err == nil {
-			err = elem(v, off)
+			if err = elem(v, off); err != nil && g.leaveOut(off, err) {
+				return nil
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("byte %d: %w", off, err)
@@ -36,22 +38,26 @@ func each(ctx context.Context, src *format.Source, key string, elem func(v *fast
 // readFeeder reads the JSON flavour of Chakra's feeder.
 func (g *graph) readFeeder(ctx context.Context, src *format.Source) error {
 	var data, ctrl []uint64
-	return each(ctx, src, "workload_graph", func(v *fastjson.Value, off int64) error {
+	return g.each(ctx, src, "workload_graph", func(v *fastjson.Value, off int64) error {
 		n := node{offset: off}
 		var err error
 		if n.id, err = number(v, "Id", true); err != nil {
 			return err
 		}
-		var kind, micros, commType, commSize, tensor uint64
+		var kind, micros, commSize, tensor uint64
 		for _, f := range []struct {
 			key string
 			to  *uint64
-		}{{"NodeType", &kind}, {"runtime", &micros}, {"comm_type", &commType}, {"comm_size", &commSize}, {"num_ops", &n.work}, {"tensor_size", &tensor}} {
+		}{{"NodeType", &kind}, {"runtime", &micros}, {"comm_size", &commSize}, {"num_ops", &n.work}, {"tensor_size", &tensor}} {
 			if *f.to, err = number(v, f.key, false); err != nil {
 				return err
 			}
 		}
 		n.kind = nodeType(kind)
+		comm, err := commType(v)
+		if err != nil {
+			return err
+		}
 		if data, err = idList(v, "data_deps", data[:0]); err != nil {
 			return err
 		}
@@ -65,8 +71,19 @@ func (g *graph) readFeeder(ctx context.Context, src *format.Source) error {
 		n.sized = n.work > 0 || tensor > 0
 		g.size(&n, cpu, tensor)
 		return g.add(n, string(v.GetStringBytes("Name")), string(v.GetStringBytes("op_type")), cpu,
-			commType, commSize, micros, data, ctrl)
+			comm, commSize, micros, data, ctrl)
 	}, nil)
+}
+
+// commType returns the kind of a collective, which is a number or a name.
+func commType(v *fastjson.Value) (collective, error) {
+	if x := v.Get("comm_type"); x != nil && x.Type() == fastjson.TypeString {
+		return collectiveOf(string(x.GetStringBytes())), nil
+	} else if x == nil || x.Type() == fastjson.TypeNull {
+		return 0, nil
+	}
+	n, err := number(v, "comm_type", true)
+	return numbered(n), err
 }
 
 // number returns a whole number from 0 on, 0 where it is absent or null.

@@ -26,10 +26,6 @@ const (
 	typeColl
 )
 
-// collectiveNames are the collectives by number: CollectiveCommType.
-var collectiveNames = []string{"ALL_REDUCE", "REDUCE", "ALL_GATHER", "GATHER", "SCATTER", "BROADCAST", "ALL_TO_ALL", "REDUCE_SCATTER",
-	"REDUCE_SCATTER_BLOCK", "BARRIER"}
-
 // node is one node of a graph.
 type node struct {
 	id         uint64
@@ -60,6 +56,13 @@ type graph struct {
 	rule  string   // what gives the work of sized nodes, for the note
 	ids   []uint64 // of dependencies; nodes have ranges of it
 	row   map[uint64]int
+
+	kindless  int    // collectives whose kind nothing says
+	firstKind string // one of them
+	twice     int    // nodes whose id another one has
+	firstID   string
+	broken    int // nodes that could not be read
+	firstBad  string
 }
 
 // list appends ids of dependencies.
@@ -92,21 +95,15 @@ func (g *graph) module() (*components.Module, error) {
 		return nil, errors.New("the trace has no nodes")
 	}
 	b := g.b
-	order := make([]int, len(g.nodes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(g.nodes[x].id, g.nodes[y].id) })
+	order := g.byID()
 	lanes := map[string]uint16{}
 	var none, sized, huge, estimated, timed int
-	place := make([]int, len(g.nodes)) // rows of nodes
+	place := make([]int, len(g.nodes)) // rows of nodes, -1 for those left out
+	for i := range place {
+		place[i] = -1
+	}
 	for r, i := range order {
 		n := &g.nodes[i]
-		if r > 0 {
-			if before := &g.nodes[order[r-1]]; before.id == n.id {
-				return nil, fmt.Errorf("byte %d: node id %d was at byte %d already", n.offset, n.id, before.offset)
-			}
-		}
 		g.row[n.id], place[i] = r, r
 		lane, ok := lanes[n.lane]
 		if !ok {
@@ -151,9 +148,8 @@ func (g *graph) module() (*components.Module, error) {
 		}
 		b.Add(x)
 	}
-	if err := g.link(place); err != nil {
-		return nil, err
-	}
+	g.link(place)
+	g.noteLeftOut()
 	if huge > 0 {
 		b.M.Note("huge-work", "nodes with more work than one instruction can last: counted as 9e13 operations or 4e11 bytes", huge)
 	}
@@ -161,27 +157,68 @@ func (g *graph) module() (*components.Module, error) {
 	if estimated > 0 {
 		b.M.Note(components.NoteEstimatedTransfers, "communications without a duration: the machine's latency and rate for collectives and their bytes are used", estimated)
 	}
-	m, err := b.Listed()
-	var cycle *timeline.CycleError
-	if errors.As(err, &cycle) {
-		text := g.cycleText(order, cycle)
-		// Feeders ignore control dependencies; of each cycle one is left out, the
-		// one that points forward furthest.
-		n := 0
-		for ; n < mostCycles && errors.As(err, &cycle) && b.DropOne(cycle, components.Ordered); n++ {
-			m, err = b.Listed()
-		}
-		if errors.As(err, &cycle) { // too many to take one by one
-			n += b.DropCycles(components.Ordered)
-			m, err = b.Listed()
-		}
-		if n > 0 {
-			if err == nil {
-				m.Note("control-cycle", "control dependencies that close a cycle: left out; one: "+text, n)
+	return g.listed(order)
+}
+
+// byID returns the nodes in the order of their ids. Of nodes with one id the
+// first is kept: dependencies mean that.
+func (g *graph) byID() []int {
+	order := make([]int, len(g.nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(g.nodes[x].id, g.nodes[y].id) })
+	kept := order[:0]
+	for _, i := range order {
+		if len(kept) > 0 {
+			n, before := &g.nodes[i], &g.nodes[kept[len(kept)-1]]
+			if before.id == n.id {
+				if g.twice++; g.twice == 1 {
+					g.firstID = fmt.Sprintf("node id %d at byte %d was at byte %d already", n.id, n.offset, before.offset)
+				}
+				continue
 			}
 		}
-		if errors.As(err, &cycle) {
-			return nil, fmt.Errorf("%s", g.cycleText(order, cycle))
+		kept = append(kept, i)
+	}
+	return kept
+}
+
+// listed makes the module. Of each cycle one dependency is left out: a control
+// dependency if there is one, which feeders ignore, else one of data; of these
+// the one that points forward furthest.
+func (g *graph) listed(order []int) (*components.Module, error) {
+	b := g.b
+	kinds := [...]components.EdgeKind{components.Ordered, components.Flow, components.Anti, components.Output}
+	names := [...]string{"control", "data", "anti", "output"}
+	var left [len(kinds)]int
+	var first [len(kinds)]string
+	m, err := b.Listed()
+	var cycle *timeline.CycleError
+	for round := 0; errors.As(err, &cycle); round++ {
+		for k, kind := range kinds {
+			n, text := 0, ""
+			if round >= mostCycles { // too many to take one by one
+				n = b.DropCycles(kind)
+			} else if from, to, ok := b.DropOne(cycle, kind); ok {
+				at := func(row int) string {
+					x := &g.nodes[order[row]]
+					return fmt.Sprintf("node %d (byte %d)", x.id, x.offset)
+				}
+				n, text = 1, at(from)+" on "+at(to)+" of the "+g.cycleText(order, cycle)
+			}
+			if left[k] += n; first[k] == "" {
+				first[k] = text
+			}
+			if n > 0 {
+				break
+			}
+		}
+		m, err = b.Listed()
+	}
+	for k, n := range left {
+		if n > 0 && err == nil {
+			m.Note(names[k]+"-cycle", names[k]+" dependencies that close a cycle: left out; the first: "+first[k], n)
 		}
 	}
 	return m, err
@@ -189,6 +226,23 @@ func (g *graph) module() (*components.Module, error) {
 
 // mostCycles bounds the cycles from which one dependency each is taken.
 const mostCycles = 64
+
+// noteLeftOut says which nodes were left out and which collectives are of no
+// known kind.
+func (g *graph) noteLeftOut() {
+	for _, c := range []struct {
+		n          int
+		code, text string
+	}{
+		{g.broken, "broken-node", "nodes that could not be read: left out; the first: " + g.firstBad},
+		{g.twice, "node-id-twice", "nodes with an id that an earlier one has: left out; the first: " + g.firstID},
+		{g.kindless, "unknown-collective", "collectives of a kind that is not known: they count as sending their bytes once; the first: " + g.firstKind},
+	} {
+		if c.n > 0 {
+			g.b.M.Note(c.code, c.text, c.n)
+		}
+	}
+}
 
 // noteDurations says which nodes have no duration, and what gives one instead;
 // nothing says that no node has either.
@@ -206,7 +260,7 @@ func (g *graph) noteDurations(none, sized int, nothing bool) {
 }
 
 // link adds the dependencies; those on ids that no node has are counted.
-func (g *graph) link(place []int) error {
+func (g *graph) link(place []int) {
 	for _, c := range []struct {
 		of   func(n *node) span
 		kind components.EdgeKind
@@ -217,9 +271,12 @@ func (g *graph) link(place []int) error {
 		{func(n *node) span { return n.anti }, components.Anti, "anti"},
 		{func(n *node) span { return n.out }, components.Output, "output"},
 	} {
-		missing, own, first := 0, 0, ""
+		missing, own, self, first, firstSelf := 0, 0, 0, "", ""
 		for i := range g.nodes {
 			n := &g.nodes[i]
+			if place[i] < 0 {
+				continue
+			}
 			s := c.of(n)
 			for _, id := range g.ids[s.lo:s.hi] {
 				to, ok := g.row[id]
@@ -234,7 +291,10 @@ func (g *graph) link(place []int) error {
 						own++ // a root that is its own parent
 						continue
 					}
-					return fmt.Errorf("byte %d: node %d depends on itself", n.offset, n.id)
+					if self++; self == 1 {
+						firstSelf = fmt.Sprintf("node %d at byte %d", n.id, n.offset)
+					}
+					continue
 				}
 				g.b.Depend(place[i], to, c.kind)
 			}
@@ -242,11 +302,13 @@ func (g *graph) link(place []int) error {
 		if own > 0 {
 			g.b.M.Note("own-parent", "nodes that name themselves as what they depend on for control: roots", own)
 		}
+		if self > 0 {
+			g.b.M.Note("depends-on-itself", c.what+" dependencies of nodes on themselves: left out; the first: "+firstSelf, self)
+		}
 		if missing > 0 {
 			g.b.M.Note("unresolved-"+c.what+"-dependency", c.what+" dependencies on nodes that the input does not have: taken as fulfilled; the first: "+first, missing)
 		}
 	}
-	return nil
 }
 
 // cycleText names at most eight nodes of a cycle.
@@ -336,34 +398,23 @@ func opcodeOf(kind nodeType, name, opType string) string {
 }
 
 // set fills the members of a node that follow from its attributes.
-func (g *graph) set(n *node, cpu bool, name, opType string, commType, commSize uint64) {
+func (g *graph) set(n *node, cpu bool, name, opType string, comm collective, commSize uint64) {
 	n.name = g.b.M.Symbols.InternString(name)
 	n.lane = laneOf(n.kind, cpu)
 	n.opcode = opcodeOf(n.kind, name, opType)
 	n.noWork = n.kind == typeMetadata
 	if n.kind >= typeSend {
 		n.bytes = commSize
-		if n.kind == typeColl {
-			n.bytes = sentBytes(commType, commSize)
+	}
+	if n.kind == typeColl {
+		if comm.unset() {
+			comm = collectiveOf(name)
 		}
+		if n.op = comm.String(); n.op == "" {
+			if g.kindless++; g.firstKind == "" {
+				g.firstKind = fmt.Sprintf("node %d at byte %d", n.id, n.offset)
+			}
+		}
+		n.bytes = comm.sent(commSize)
 	}
-	if n.kind == typeColl && commType < uint64(len(collectiveNames)) {
-		n.op = collectiveNames[commType]
-	}
-}
-
-// sentBytes returns what a device sends for a collective of size bytes, in the
-// limit of many devices: an all-reduce is a reduce-scatter and an all-gather,
-// so it sends twice; a barrier sends nothing.
-func sentBytes(commType, size uint64) uint64 {
-	if commType >= uint64(len(collectiveNames)) {
-		return size
-	}
-	switch collectiveNames[commType] {
-	case "ALL_REDUCE":
-		return 2 * min(size, maxSize/2)
-	case "BARRIER":
-		return 0
-	}
-	return size
 }

@@ -43,7 +43,7 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 		tensors = appendTensors(tensors, x)
 		return span{lo, len(tensors)}
 	}
-	err := each(ctx, src, "nodes", func(v *fastjson.Value, off int64) error {
+	err := g.each(ctx, src, "nodes", func(v *fastjson.Value, off int64) error {
 		n := node{offset: off, kind: typeComp}
 		h := hostNode{node: len(g.nodes)}
 		var err error
@@ -80,6 +80,7 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 			for _, t := range tensors[h.inputs.lo:h.inputs.hi] {
 				n.bytes += min(t.bytes, maxSize/4-min(n.bytes, maxSize/4))
 			}
+			n.bytes = collectiveOf(n.op).sent(n.bytes)
 		}
 		n.ctrl = g.list([]uint64{h.parent})
 		g.nodes = append(g.nodes, n)

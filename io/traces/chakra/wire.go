@@ -156,13 +156,25 @@ func (g *graph) readWire(ctx context.Context, src *format.Source) error {
 		off += int64(size)
 		if n == 0 {
 			err = g.metadata(buf)
-		} else {
-			err = g.node(buf, start)
+		} else if err = g.node(buf, start); err != nil && g.leaveOut(start, err) {
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("byte %d: message %d: %w", start, n, err)
 		}
 	}
+}
+
+// leaveOut reports whether a node that cannot be read, at a place, is left out:
+// not more than one in ten nodes, else the input is something else.
+func (g *graph) leaveOut(at int64, err error) bool {
+	if g.broken*10 >= len(g.nodes) {
+		return false
+	}
+	if g.broken++; g.broken == 1 {
+		g.firstBad = fmt.Sprintf("byte %d: %v", at, err)
+	}
+	return true
 }
 
 // noEOF makes an end of input inside a message the error it is.
@@ -289,7 +301,8 @@ func (g *graph) node(b []byte, offset int64) error {
 	var data, ctrl []uint64
 	var name, opType string
 	var cpu bool
-	var commType, commSize, dur uint64
+	var comm collective
+	var commSize, dur uint64
 	packed := func(list []uint64, typ protowire.Type, v []byte, one uint64) ([]uint64, bool) {
 		if typ == protowire.VarintType {
 			return append(list, one), true
@@ -329,7 +342,9 @@ func (g *graph) node(b []byte, offset int64) error {
 			case "is_cpu_op":
 				cpu = a.number != 0
 			case "comm_type":
-				commType = a.number
+				if comm = numbered(a.number); a.isText {
+					comm = collectiveOf(string(a.text))
+				}
 			case "comm_size":
 				commSize = a.number
 			case "num_ops":
@@ -346,7 +361,7 @@ func (g *graph) node(b []byte, offset int64) error {
 		return errWire
 	}
 	g.size(&n, cpu, tensor)
-	return g.add(n, name, opType, cpu, commType, commSize, dur, data, ctrl)
+	return g.add(n, name, opType, cpu, comm, commSize, dur, data, ctrl)
 }
 
 // size takes num_ops and tensor_size of a node of the device.
@@ -364,7 +379,7 @@ func (g *graph) size(n *node, cpu bool, tensor uint64) {
 const longestMicros = math.MaxInt64 / 1_000_000
 
 // add checks a node and takes it.
-func (g *graph) add(n node, name, opType string, cpu bool, commType, commSize, micros uint64, data, ctrl []uint64) error {
+func (g *graph) add(n node, name, opType string, cpu bool, comm collective, commSize, micros uint64, data, ctrl []uint64) error {
 	if n.kind > typeColl {
 		return fmt.Errorf("node %d has type %d, more than %d", n.id, n.kind, typeColl)
 	}
@@ -375,7 +390,7 @@ func (g *graph) add(n node, name, opType string, cpu bool, commType, commSize, m
 		return fmt.Errorf("node %d has a negative comm_size", n.id)
 	}
 	n.dur = micros * 1000
-	g.set(&n, cpu, name, opType, commType, commSize)
+	g.set(&n, cpu, name, opType, comm, commSize)
 	n.data, n.ctrl = g.list(data), g.list(ctrl)
 	g.nodes = append(g.nodes, n)
 	return nil
