@@ -86,11 +86,11 @@ func CauseOfKind(k EdgeKind) Cause {
 // did.
 type Attribution struct {
 	Run Run
-	// Cause is the binding constraint: the one that let go last.
+	// Cause is the binding constraint: the one that was released last.
 	Cause ecs.Column[Cause]
 	// Pred is the instruction that held it, NoInstr where there is none.
 	Pred ecs.Column[InstrID]
-	// Gap is how long after the binding constraint let go the instruction
+	// Gap is how long after the binding constraint released the instruction
 	// started, in ns. It is absent where that is never: a model whose starts
 	// are not all explained by lanes, dependencies and resources fills it.
 	Gap ecs.Column[uint64]
@@ -106,7 +106,7 @@ type Attribution struct {
 type Other struct {
 	Instr InstrID
 	Pred  InstrID // NoInstr where nothing does
-	At    uint64  // when it lets go, in ns
+	At    uint64  // when it releases, in ns
 }
 
 // NewAttribution returns an empty table.
@@ -125,7 +125,7 @@ func (a *Attribution) Other(i InstrID) (Other, bool) {
 	return a.Others[k], true
 }
 
-// GapCause names the delay after the binding constraint of i let go: a
+// GapCause names the delay after the binding constraint of i released: a
 // transfer where the instruction that held i only triggers one.
 func (a *Attribution) GapCause(m *Module, i InstrID) Cause {
 	if p := a.Pred.At(int(i)); p != NoInstr && m.Instr.Flags.At(int(p))&FlagTrigger != 0 && a.Cause.At(int(i)) != CauseLane {

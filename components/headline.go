@@ -1,6 +1,6 @@
 package components
 
-// The codes of notes that stand beside the predicted latency, because the
+// The codes of notes that stand next to the predicted latency, because the
 // figure means something else, or less, without them.
 const (
 	NoteEstimated   = "estimated-operators" // operators without a lowering rule
@@ -49,7 +49,7 @@ func (n Note) OfPrediction() bool {
 	return n.OfCosts()
 }
 
-// Headline reports whether the note is printed beside the latency.
+// Headline reports whether the note is printed next to the latency.
 func (n Note) Headline() bool {
 	switch n.Code {
 	case NoteEstimated, NoteAllDevices, NotePartitioned, NoteNoDurations, NoteNoLatency, NoteRoofline, NoteScaled, NoteInferred, NoteLostIDs, noteFreedWaits,

@@ -232,7 +232,7 @@ type Dependency struct {
 	Edge     uint32 // id
 	From, To InstrID
 	Kind     EdgeKind
-	// Gap is the time from when the producer let go to the consumer's start;
+	// Gap is the time from when the producer released to the consumer's start;
 	// negative where the placement did not honour the edge.
 	Gap      int64
 	Binding  bool // it held the consumer
@@ -275,7 +275,7 @@ func (t *Timeline) Dependencies(p int, f func(*Dependency) error) error {
 	return nil
 }
 
-// release is when producer i lets go consumers by edges of a class.
+// release is when producer i releases consumers by edges of a class.
 func (t *Timeline) release(p int, i InstrID, class uint8, why *Attribution) uint64 {
 	m := t.World.Module
 	start, end := t.Span(p, i)

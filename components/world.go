@@ -14,7 +14,7 @@ type World struct {
 	Events Events
 	Blocks []BlockResult
 	// Placement counts the placements made, so that what was derived from an
-	// earlier one can be told from what is current.
+	// earlier one can be distinguished from what is current.
 	Placement int
 	// Range is what the start of the PE clock's windows, which a program does not
 	// determine, leaves open of the latency of run A, in ns; nil where nothing.
@@ -89,7 +89,7 @@ type Config struct {
 	// Costs replace what the model says about single rows; the calibrated
 	// model, which times work by the state of the machine, has none.
 	Costs []RowCost
-	// Progress, where not nil, is told the share done of the running system.
+	// Progress, where not nil, is called with the share done of the running system.
 	Progress func(done, total int64)
 }
 

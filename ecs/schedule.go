@@ -61,7 +61,7 @@ type Timing struct {
 }
 
 // Run runs the systems one after the other, stops at the first error or when
-// ctx ends, and returns how long each took. before, where not nil, is told
+// ctx ends, and returns how long each took. before, where not nil, is called with
 // the index and name of each system as it starts.
 func (s Schedule[W]) Run(ctx context.Context, w *W, before func(i int, name string)) ([]Timing, error) {
 	out := make([]Timing, 0, len(s.Systems))

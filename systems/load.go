@@ -68,7 +68,7 @@ type Loaded struct {
 	// Lowering says what became of the graph that was read; nil for others.
 	Lowering *lower.Report
 
-	path     string // what lies beside it counts; "" where there is nothing
+	path     string // files next to it count; "" where there is nothing
 	lowered  bool   // the module was made from a graph or a kernel for a machine
 	settings Settings
 	preAlloc func(context.Context) (*components.Module, error)

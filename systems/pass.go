@@ -193,13 +193,13 @@ type Estimate struct {
 }
 
 // moduleLatency is the type under which the store has the predicted time of
-// the whole module in ns, beside the documented metric 42, whose last block
+// the whole module in ns, in addition to the documented metric 42, whose last block
 // wins. The name is ours.
 const moduleLatency = "perfsim::ModuleEstLatency"
 
 // estimate records the result of pass p: the documented log lines and metric
 // 42, the estimate of every block in turn under one key, so that the last
-// block of the last pass wins, and beside it the module's total.
+// block of the last pass wins, and in addition the module's total.
 func (w *World) estimate(p Pass) {
 	for _, b := range w.Summary.Blocks {
 		if b.InLoop {

@@ -177,7 +177,7 @@ func (l *Loaded) canRebuild() error {
 }
 
 // mergeTensorizer takes over the metrics that the compiler's front end left
-// beside the input, before the passes add theirs, as the documented driver
+// next to the input, before the passes add theirs, as the documented driver
 // does. Where no metrics are written it does nothing.
 func mergeTensorizer(w *World, path string) error {
 	if w.Out.Dir == "" || path == "" {

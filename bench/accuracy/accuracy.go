@@ -1,8 +1,8 @@
 // Package accuracy predicts everything measured that lies in a folder and
-// puts predictions and measurements beside one another: instruction laws,
+// puts predictions and measurements next to one another: instruction laws,
 // profiles, NKI kernels, kernels written as graphs, whole models.
 //
-// What a file is is told by its columns or its contents. A prediction reads
+// What a file is is recognised by its columns or its contents. A prediction reads
 // the description of what was measured (opcodes, shapes, kernel source,
 // program of a profile), never the measured figure: a test permutes all
 // measured figures and asks for the same predictions.

@@ -58,7 +58,7 @@ func kernelRequest(opt *Options, path, machine string, call format.KernelCall, a
 }
 
 // benchJobs predicts benchmark kernels by name: NAME_*.py in a folder called
-// kernels. Shapes come from the reference beside them.
+// kernels. Shapes come from the reference next to them.
 func benchJobs(f *file, all []string, opt *Options) ([]job, error) {
 	var out []job
 	for n, row := range f.rows {

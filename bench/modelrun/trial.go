@@ -54,7 +54,7 @@ type Options struct {
 	Chosen        string           // options of the prediction that were given, for the record
 	// Cost is the cost model on machines with engines.
 	Cost components.Model
-	// Progress, where not nil, is told the stage and the share done of it.
+	// Progress, where not nil, is called with the stage and the share done of it.
 	Progress func(stage string, done, total int64)
 }
 

@@ -33,7 +33,7 @@ type Ratio struct {
 	Ratio  float64 `json:"ratio"` // column over base
 }
 
-// Comparison is several columns beside one another.
+// Comparison is several columns next to one another.
 type Comparison struct {
 	Columns []Column
 	Rows    [][]string // property, then a value a column; "" where there is none
@@ -50,7 +50,7 @@ func Metrics() []string {
 	return []string{"samples_per_sec", "tokens_per_sec", "inference_time_ms", "total_run_time"}
 }
 
-// Compare puts records beside one another. Several records of one file that
+// Compare puts records next to one another. Several records of one file that
 // are of the same run become one column with their median and spread.
 func Compare(files []Named) *Comparison {
 	c := &Comparison{}

@@ -1,6 +1,6 @@
 // Package record holds the benchmark's result records: the fields of the
 // reference benchmark in its order, their JSON form and schema, the formulas,
-// reading records of real devices beside ours, and comparing them.
+// reading records of real devices and ours, and comparing them.
 package record
 
 // kind is the JSON type of a field.

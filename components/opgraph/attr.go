@@ -45,7 +45,7 @@ const (
 	AttrIndexVectorDim     // index_vector_dim=
 	AttrIotaDimension      // iota_dimension=
 	AttrTripKnown          // known_trip_count of a while; read it with TripCount
-	AttrTripDerived        // trip count told by the condition
+	AttrTripDerived        // trip count derived from the condition
 	AttrFusionKind         // a FusionKind
 	AttrDirection          // comparison direction=, a Direction
 	AttrConstInt           // value of a scalar integer or predicate constant

@@ -486,7 +486,7 @@ func (g *Graph) intSpan(s graphSpan) []int64 {
 	return g.ints[s.start : s.start+s.n : s.start+s.n]
 }
 
-// strTable interns strings: an open-addressing table of ids beside the
+// strTable interns strings: an open-addressing table of ids next to the
 // strings. A slot holds the hash with the id, so that a look-up touches one
 // slot and, mostly, one string.
 type strTable struct {

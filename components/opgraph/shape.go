@@ -194,7 +194,7 @@ type ShapeTable struct {
 	buf    []byte
 }
 
-// ShapeLayout is what a shape carries beside its dimensions.
+// ShapeLayout is what a shape carries besides its dimensions.
 type ShapeLayout struct {
 	Dynamic uint64 // bit i: dimension i is a bound ('<='), not a size
 	Layout  string // text between the braces of the layout, e.g. "1,0:T(8,128)S(1)"; "" when none is stated

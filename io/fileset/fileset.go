@@ -2,7 +2,7 @@
 // kill at any moment the folder holds the files from before or the new ones,
 // never some of each, once the next run in that folder has begun.
 //
-// Files are written to a hidden folder beside their names. Commit first looks
+// Files are written to a hidden folder next to their names. Commit first looks
 // whether every name can be taken, then notes in the hidden folder what it is
 // about to move (the journal), and moves. Open completes what the journal of a
 // dead process says, and removes hidden folders without one. A living process

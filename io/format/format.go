@@ -40,7 +40,7 @@ type Options struct {
 	// Jobs is how many goroutines may work, at least 1; the result does not
 	// depend on it.
 	Jobs int
-	// Progress, where not nil, is told the bytes done so far.
+	// Progress, where not nil, is called with the bytes done so far.
 	Progress func(bytes int64)
 	// Block and the like are set by formats that hold several modules.
 	Select string

@@ -295,7 +295,7 @@ func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string
 				piece := chunk(raw, k)
 				if got := crc32.Checksum(piece, castagnoli); got != c.sums[k] {
 					bad[n] = s.damaged(c, k, len(piece), got)
-					return nil // the first in the file's order is told, not the first found
+					return nil // the first in the file's order is reported, not the first found
 				}
 				if progress != nil {
 					progress(done.Add(int64(len(piece))))

@@ -86,7 +86,7 @@ type along struct {
 
 // bind finds what held row i, which starts at start: cause, best and so on have
 // it then. It considers what binder.constraints does, in the same order, up to
-// the first that lets go at the start: nothing later replaces it. Rows are
+// the first that releases at the start: nothing later replaces it. Rows are
 // asked for in falling order.
 func (p *along) bind(i uint32, start uint64) {
 	p.start, p.best, p.cause = start, hold{by: components.NoInstr}, components.CauseStart
@@ -154,7 +154,7 @@ func (t *Takers) sum(r *PathReport, b *block, times uint64) {
 	r.ends(b.m, p)
 }
 
-// owner returns who had a slot before row i, and when it let go.
+// owner returns who had a slot before row i, and when it released.
 func (p *along) owner(s place.Slot, i uint32) hold {
 	at := p.next[s]
 	for at > p.t.off[s] && p.t.rows[at-1] >= i {

@@ -62,7 +62,7 @@ func (b *block) around(i uint32, q components.InstrID, both bool) int {
 	return -1
 }
 
-// back adds the steps from row i, which lets go at until, back to the first,
+// back adds the steps from row i, which is released at until, back to the first,
 // the last first, and returns what is before it.
 func (p *Path) back(i uint32, until uint64) (lead uint64) {
 	via, gap := components.CauseStart, uint64(0)
@@ -184,7 +184,7 @@ func laneOf(r *components.Repeat, lane uint16) int {
 }
 
 // entry returns what was before the first iteration of body n, as far as the
-// path that reaches row i is concerned, the lane and when it let go: what kept
+// path that reaches row i is concerned, the lane and when it released: what kept
 // the lane of i or, where its first iteration waited for another lane that
 // started at once, that lane.
 func (p *Path) entry(n int, i uint32, start uint64) (lane uint16, q components.InstrID, at uint64) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Bind finds the binding constraint of every instruction in one run of a
-// placed world. rules are those that placed it. Where the model told what held
+// placed world. rules are those that placed it. Where the model recorded what held
 // the instructions that is the answer.
 func Bind(ctx context.Context, w *components.World, rules place.Rules, run components.Run) (*components.Attribution, error) {
 	if a := w.Why[run]; a != nil {
@@ -84,7 +84,7 @@ func newBinder(b *block, a *components.Attribution) *binder {
 	return &binder{block: b, a: a, slots: make([]hold, b.slotsOf().Len()), rings: map[uint16][]hold{}, ready: map[uint32]hold{}}
 }
 
-// consider takes a constraint that lets go at time at. One that is later than
+// consider takes a constraint that releases at time at. One that is later than
 // the start did not hold the instruction: the model has another rule there.
 func (b *binder) consider(h hold, cause components.Cause) {
 	if h.at > b.best.at && h.at <= b.start {

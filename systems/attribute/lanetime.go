@@ -288,7 +288,7 @@ func (w *laneWalk) outOfOrder() []bool {
 	return out
 }
 
-// busy accounts for the work at hand up to time t.
+// busy accounts for the current work up to time t.
 func (w *laneWalk) busy(l uint16, c *cursor, until uint64) {
 	t, v := &w.lanes[l], &w.whole[l]
 	if stop := min(c.leave, until); stop > c.at {
@@ -360,7 +360,7 @@ func (w *laneWalk) event(i uint32) {
 	}
 }
 
-// idle accounts for a wait of i: up to where its binding constraint let go
+// idle accounts for a wait of i: up to where its binding constraint released
 // that is the cause, behind it the model.
 func (w *laneWalk) idle(t *LaneTime, i uint32, from, start, weight uint64) {
 	released := start

@@ -22,7 +22,7 @@ import (
 // model starts instructions otherwise than lanes and dependencies say (the
 // calibrated one), it is an estimate; what held an instruction is then taken
 // to go on holding it as long. Of a loop that is placed as often as it runs it
-// is the last iteration that slips; what is before the loop is told by the
+// is the last iteration that slips; what is before the loop follows from the
 // first.
 func Slack(ctx context.Context, w *components.World, rules place.Rules, a *components.Attribution) ([]uint64, error) {
 	late := make([]uint64, w.Module.Instr.Len())
@@ -158,7 +158,7 @@ func (s *slacker) order() []uint32 {
 	return out
 }
 
-// need records that p has to let go at time t, w after its start. Rows that
+// need records that p has to release at time t, w after its start. Rows that
 // the walk has passed, because they start later, keep their slack.
 func (s *slacker) need(i, p uint32, t, w uint64) {
 	if s.a.Visible.Len() > 0 {

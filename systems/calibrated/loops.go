@@ -88,7 +88,7 @@ func (k *block) trips(ctx context.Context, b int) (last float64, err error) {
 	return last, nil
 }
 
-// shiftOf is by how much what held row i, which starts later by shift, let go
+// shiftOf is by how much what held row i, which starts later by shift, released
 // later.
 func (l *looper) shiftOf(i uint32, shift float64) float64 {
 	by := l.s.why.by[i]

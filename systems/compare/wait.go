@@ -55,7 +55,7 @@ func (r *Report) waits(a, b *Side) {
 // eachWait calls f with every instruction that starts later than its engine
 // was free, what it waited for (q is -1 where that is not known) and the time.
 // The events of a loop's body are those of one iteration: from another block
-// into a body, or out of it, no time is told.
+// into a body, or out of it, no time is counted.
 func (s *Side) eachWait(f func(i, q int, kind components.EdgeKind, ns float64)) {
 	m := s.Module
 	waits := m.WaitOpcodes()

@@ -273,7 +273,7 @@ func dispatched(ops []Op) int {
 	return n
 }
 
-// HostNS is the time that the host takes for a batch beside the device's own,
+// HostNS is the time that the host takes for a batch in addition to the device's own,
 // in ns: all of it (for every operator, and for moving inputs and results),
 // and what of it is for operators.
 func (m Model) HostNS(ops []Op, inputs int) (all, operators float64) {

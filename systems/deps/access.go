@@ -36,7 +36,7 @@ type access struct {
 
 const bankBytes = 2048
 
-// maxBanks is the number of PSUM banks told apart: what every machine has,
+// maxBanks is the number of PSUM banks distinguished: what every machine has,
 // and the width of components.Instructions.Banks.
 const maxBanks = 8
 

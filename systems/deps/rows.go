@@ -101,7 +101,7 @@ func pitchOf(o *components.AccessPattern, addr uint64) (uint64, bool) {
 	if largest == 0 {
 		return 1, true
 	}
-	// What is left beside the largest step must fit in one row.
+	// What is left next to the largest step must fit in one row.
 	rest := int64((o.Address - addr)) % (largest * size)
 	for k, s := range o.Steps {
 		if o.Counts[k] > 1 && s != largest {

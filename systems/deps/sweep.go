@@ -55,19 +55,19 @@ type sweep struct {
 
 	row     uint32
 	matmul  bool
-	adds    bool   // the matmul at hand adds to what is there
+	adds    bool   // the current matmul adds to what is there
 	carried bool   // in the second walk over a loop
 	loop    uint32 // first row of that loop's bodies
 
-	register          bool   // the space at hand is a register
+	register          bool   // the current space is a register
 	psum              bool   // it is a PSUM bank
-	nearOut, nearAnti uint64 // of a matmul in the space at hand: key, 0 for none
+	nearOut, nearAnti uint64 // of a matmul in the current space: key, 0 for none
 	edges             []found
 	at                []uint32 // by row: index in edges plus one of this row's edge to it
 	sink              func(from uint32, edges []found)
 }
 
-// found is one dependency of the row at hand.
+// found is one dependency of the current row.
 type found struct {
 	to   uint32
 	kind components.EdgeKind
@@ -240,8 +240,8 @@ func (s *sweep) readerOf(r uint32) {
 }
 
 // key orders the accesses that a matmul meets by time. In the second walk over
-// a loop, rows of the loop that come before the one at hand belong to the
-// iteration at hand and are later than all others.
+// a loop, rows of the loop that come before the current one belong to the
+// current iteration and are later than all others.
 func (s *sweep) key(row uint32) uint64 {
 	if s.carried && row >= s.loop && row < s.row {
 		return uint64(row) + 1 + uint64(s.rows)
@@ -266,7 +266,7 @@ func (s *sweep) nearest() {
 	}
 }
 
-// record notes that the row at hand depends on row to. In the second walk over
+// record notes that the current row depends on row to. In the second walk over
 // a loop only what is later in program order is new: it is of the iteration
 // before.
 func (s *sweep) record(to uint32, kind components.EdgeKind) {

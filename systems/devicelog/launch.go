@@ -34,7 +34,7 @@ const (
 // Diagnostics of launches.
 const (
 	diagNoController = "controller-missing"   // cores without BRISC or ERISC: launches from the processor whose firmware starts first
-	diagNoLaunch     = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be told
+	diagNoLaunch     = "no-launch"            // no firmware start of BRISC or ERISC: no launch can be recognised
 	diagRestart      = "firmware-restart"     // a core starts its firmware again without an end
 	diagOrphanFWEnd  = "firmware-orphan-end"  // a firmware end on a core that had not started
 	diagOpenLaunch   = "launch-open"          // a launch without the firmware end of some core

@@ -11,7 +11,7 @@ type Join struct {
 	Ops      int `json:"device_ops"` // operators of the table that run on a device
 	Launches int `json:"launches"`   // launches in the log
 	Joined   int `json:"joined"`     // operators that have their launch
-	// ByCycle, ByCall and ByOrder count what told the launch: its firmware start
+	// ByCycle, ByCall and ByOrder count how the launch was found: its firmware start
 	// cycle, its identity (GLOBAL CALL COUNT, and the replay of its trace), or
 	// its place among as many launches of the device.
 	ByCycle int `json:"by_start_cycle"`

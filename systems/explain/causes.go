@@ -70,7 +70,7 @@ func (x *Analysis) whole() bool { return x.count.Window == nil && x.count.Block 
 
 // pathBounds tells whether work is worth at most its time on the critical path:
 // without the work the path is still there, shorter by that time, if durations
-// do not depend on the moment and a rule does not let go what takes no time.
+// do not depend on the moment and a rule does not release what takes no time.
 func (x *Analysis) pathBounds() bool {
 	return !x.timesWork() && !x.Rules.Banks && !x.Rules.Couplings && x.Rules.Shares == nil
 }

@@ -237,7 +237,7 @@ func (x *Analysis) neighbour(p, i, other components.InstrID, kind components.Cau
 	return n
 }
 
-// release is when instruction p lets go what waits for it by kind.
+// release is when instruction p releases what waits for it by kind.
 func (x *Analysis) release(p components.InstrID, kind components.Cause) uint64 {
 	w, m := x.World, x.World.Module
 	start, end := w.Events.Span(m, p, components.RunA)

@@ -95,7 +95,7 @@ type Pattern struct {
 	Lane    string  `json:"lane"`
 	Opcode  string  `json:"opcode"`
 	Source  string  `json:"source,omitempty"` // file:line in the user's program
-	Via     string  `json:"via"`              // what it lets go on
+	Via     string  `json:"via"`              // what it releases
 	NS      uint64  `json:"ns"`               // time of the steps, weighted
 	Share   float64 `json:"share"`            // part of the latency
 	Count   uint64  `json:"count"`            // number of steps, weighted
@@ -152,7 +152,7 @@ type Report struct {
 	Path       PathShape `json:"critical_path"` // shape of the critical path
 	Patterns   []Pattern `json:"patterns"`      // steps of the critical path by lane and opcode
 	Opcodes    []Share   `json:"opcodes"`       // of the critical path
-	Kinds      []Share   `json:"kinds"`         // of the critical path, by what lets the next step go
+	Kinds      []Share   `json:"kinds"`         // of the critical path, by what releases the next step
 	Buffers    []Buffer  `json:"antideps"`      // buffers whose reuse holds instructions
 	Lints      []Lint    `json:"lints"`         // advice, what is worth most first
 	Blocks     []Block   `json:"blocks"`        // blocks, largest first
@@ -181,7 +181,7 @@ type Options struct {
 	Buffers int
 	// Busy is the busy time of run A by lane in ns, for reports on the whole.
 	Busy []uint64
-	// Progress is told the steps done.
+	// Progress is called with the steps done.
 	Progress func(done, total int64)
 }
 

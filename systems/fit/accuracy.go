@@ -60,7 +60,7 @@ type Accuracy struct {
 }
 
 // Evaluate cross-validates the model over the profiles, each predicted by
-// constants fitted to the others, beside baselines and diagnoses.
+// constants fitted to the others, with baselines and diagnoses.
 func Evaluate(ctx context.Context, modules []*components.Module, base *machine.Machine, progress func(done, total int64)) (*Accuracy, error) {
 	if len(modules) < 2 {
 		return nil, fmt.Errorf("a cross-validation needs at least two profiles, not %d", len(modules))

@@ -70,7 +70,7 @@ func huber(x []float64) float64 {
 }
 
 // line fits y = slope·x + base to durations in whole ns. Durations are rounded,
-// so the slope of two points a few elements apart is worth little beside the
+// so the slope of two points a few elements apart is worth little compared with the
 // slope of two points far apart, and a minority of points may be outliers.
 // line therefore scores the line through every pair of points by the sum of
 // squared residuals, each cut off at a limit, takes the best, and refits it by

@@ -53,7 +53,7 @@ func (c *Chip) Text(g Grid) string {
 	return b.String()
 }
 
-// SVG draws every epoch and chip of a report that works, one grid beside the
+// SVG draws every epoch and chip of a report that works, one grid next to the
 // other, without scripts or outside references. Operators of one type share
 // a colour; names show under the pointer. At most limit grids are drawn (0
 // for 256).

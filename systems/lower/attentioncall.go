@@ -149,7 +149,7 @@ func (x *expander) headsOf(op opgraph.OpID) (q, k, v opgraph.OpID, h heads, ok b
 const mostHeads = 128
 
 // headsFirst reports whether queries q and keys k are [batch, heads, sequence,
-// size]. In this order it is told by the batch dimensions of the first product
+// size]. In this order it is recognised by the batch dimensions of the first product
 // in cuDNN's configuration; by the statistics of the softmax, [batch, heads,
 // queries, …] in fp32 among operands or results; by sizes that only a sequence
 // or only heads can have: fewer queries than keys, fewer heads of keys than of

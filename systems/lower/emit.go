@@ -187,7 +187,7 @@ func (e *emitter) grow() {
 }
 
 // edges writes the collected predecessors of row: those of its own block to
-// the placement relation, the others beside it.
+// the placement relation, the others around it.
 func (e *emitter) edges(row uint32) {
 	m := e.m
 	if len(e.preds) >= 24 {

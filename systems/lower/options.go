@@ -47,7 +47,7 @@ type Options struct {
 	// Group joins neighbouring elementwise operators that are in no fusion
 	// into one pass over their tiles, as every compiler does.
 	Group bool
-	// Progress, where not nil, is told operators done and operators in all.
+	// Progress, where not nil, is called with the operators done and operators in all.
 	Progress func(done, total int64)
 }
 

@@ -10,7 +10,7 @@ import (
 
 // What works in program order is a channel: an engine, a collective stream, a
 // DMA queue with one kind of descriptors. Of several accesses on one channel
-// the last stands for all. The DMA lane is no channel: its queues run beside
+// the last stands for all. The DMA lane is no channel: its queues run in parallel with
 // one another, and transfers whose descriptors software makes start later than
 // those of hardware (systems/calibrated).
 const (

@@ -176,7 +176,7 @@ func (x *expander) run(ctx context.Context, ends map[int]int, lo, hi int) error 
 	return nil
 }
 
-// value returns a number for the iteration at hand.
+// value returns a number for the current iteration.
 func (x *expander) value(v *nkirecord.Value) int64 {
 	n := v.C
 	for _, t := range x.p.Terms[v.First : v.First+v.N] {

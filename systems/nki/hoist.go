@@ -175,7 +175,7 @@ func (x *expander) again(i int) bool {
 	return false
 }
 
-// block is the block of a tensor for the iteration at hand: the first
+// block is the block of a tensor for the current iteration: the first
 // iteration's where loops share it.
 func (x *expander) block(tensor int32, v *nkirecord.Value) int64 {
 	n := x.value(v)

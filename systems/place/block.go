@@ -8,7 +8,7 @@ import (
 )
 
 // blockRows is how many rows a block has: what is worked out for them, some
-// 80 bytes a row, fits the first-level cache beside their times.
+// 80 bytes a row, fits the first-level cache together with their times.
 const blockRows = 256
 
 // nearRows is the number of rows whose times, 16 bytes each, lie within a

@@ -11,7 +11,7 @@ import (
 //
 // Reflow is ours (the documented system publishes only its name): a
 // collective placed at start with work of d ns, d being its cost over its
-// stream's share, runs beside those already placed on other streams. While
+// stream's share, runs in parallel with those already placed on other streams. While
 // the shares of all that run add up to more than one, each progresses at one
 // over their sum. Collectives placed earlier keep their times, so that an
 // event never moves after its consumers were placed.

@@ -27,7 +27,7 @@ const maxPeriod = 4
 // farthest is the largest time that is placed; 2^62 ns are 146 years.
 const farthest = 1 << 62
 
-// looper is what a walk that counts trips has beside the kernel.
+// looper is the state of a walk that counts trips, in addition to the kernel.
 type looper struct {
 	// budget bounds how many rows are placed again: loops within loops within
 	// loops take the power of their depth. Where it is spent an iteration stands
@@ -390,7 +390,7 @@ func (k *kernel) repeat(ctx context.Context, b int, next *int) error {
 }
 
 // shareTrips is how many iterations of a body with collectives are placed in
-// any case: what they take of the bandwidth depends on what runs beside them.
+// any case: what they take of the bandwidth depends on what runs in parallel with them.
 const shareTrips = 64
 
 // settled tells whether nothing from before the loop shows any more, behind so

@@ -201,7 +201,7 @@ func (q *engine) binding(e uint32) bool {
 		q.why.Cause.At(i) == components.CauseOfKind(components.KindOfClass(uint8(q.words[e]>>ecs.ClassShift)))
 }
 
-// gap is the time from when the producer lets go to the consumer's start;
+// gap is the time from when the producer releases to the consumer's start;
 // negative where the placement does not honour the edge.
 func (q *engine) gap(e uint32) float64 {
 	i, p := components.InstrID(q.consumer(e)), components.InstrID(q.producer(e))

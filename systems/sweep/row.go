@@ -99,7 +99,7 @@ type caseRow struct {
 	MBU         *float64 `json:"work_predicted_mbu" parquet:"work_predicted_mbu,optional"` // mbu of the prediction
 	KernelSpill *uint64  `json:"kernel_spill_bytes" parquet:"kernel_spill_bytes,optional"` // spill_bytes of the kernel
 
-	Cautions *string `json:"cautions" parquet:"cautions,optional"` // notes that stand beside the latency
+	Cautions *string `json:"cautions" parquet:"cautions,optional"` // notes that stand next to the latency
 }
 
 // some returns a pointer to v, which is no zero value.

@@ -10,7 +10,7 @@ import (
 )
 
 // candidates names the parameters that may matter: clocks and rates, and of
-// the model at hand the constants and the opcodes that the module has.
+// the current model the constants and the opcodes that the module has.
 func candidates(w *components.World) []string {
 	m := w.Module
 	if w.Config.Model == cost.Replay {

@@ -45,7 +45,7 @@ type Result struct {
 }
 
 // Sweep predicts all points, several at a time. progress, where not nil, is
-// told how many are done.
+// called with how many are done.
 func Sweep(ctx context.Context, w *components.World, engine scenario.Engine, points [][]Setting, progress func(done, total int64)) (*Result, error) {
 	r := &Result{Points: make([]Point, len(points))}
 	r.Base = Point{Settings: []string{}, NS: w.Latency(components.RunA), NoAntiNS: w.LatencyB()}

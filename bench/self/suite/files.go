@@ -20,7 +20,7 @@ const logRows = 2_000_000
 // repository.
 const csvScript = "bench/ttprof_csv.py"
 
-// logs measures the analysis of a device log beside a plain script that reads
+// logs measures the analysis of a device log and of a plain script that reads
 // it with Python's csv module.
 func (b *bench) logs() error {
 	path := filepath.Join(b.opt.Dir, "device.csv")

@@ -93,7 +93,7 @@ PERFECT is what the FLOPs and HBM bytes take at the machine's peaks.
 }
 
 // groupLine names a group, with the busy time of as many of its engines as fit
-// beside the name.
+// next to the name.
 func groupLine(name string, busy []string) string {
 	const least = 30 // of the name
 	text := ""

@@ -7,7 +7,7 @@ import (
 	"perfsim/components"
 )
 
-// printHeadlines prints the notes that stand beside the latency.
+// printHeadlines prints the notes that stand next to the latency.
 func printHeadlines(w io.Writer, notes []components.Note) {
 	for _, n := range notes {
 		if n.Headline() {

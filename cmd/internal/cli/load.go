@@ -154,7 +154,7 @@ func (v *loopsValue) Set(s string) error {
 }
 
 // keepOperands makes keeping the operands of lowered graphs the default:
-// buffers are told apart by them.
+// buffers are distinguished by them.
 func (f *inputFlags) keepOperands() {
 	f.settings.Graph.Operands = true
 	f.command.Flags().Lookup("operands").DefValue = "true"
@@ -314,7 +314,7 @@ func (f *inputFlags) chooseText(e *systems.ChoiceError) error {
 	return usagef("%v:\n  %s\nThe first is taken by\n  %s", e, strings.Join(list, "\n  "), f.commandWith("module", e.First()))
 }
 
-// commandWith is the command line at hand with a flag added or changed.
+// commandWith is the current command line with a flag added or changed.
 func (f *inputFlags) commandWith(flag, value string) string {
 	if f.command == nil {
 		return "--" + flag + " " + shellWord(value)

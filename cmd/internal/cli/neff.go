@@ -162,7 +162,7 @@ func newNEFFReport(ctx context.Context, path string, f *neff.File) (*neffReport,
 }
 
 // brief reads one debug information member. That it is neither of the two
-// known contents is told and not an error: the framework layer's own format is
+// known contents is reported and no error: the framework layer's own format is
 // not public.
 func brief(ctx context.Context, e neff.Entry, n neff.DebugName, data io.Reader) debugBrief {
 	b := debugBrief{Member: e.Name, Layer: strings.TrimPrefix(n.Layer.String(), "debug_info_"), Size: e.Size, Content: "unknown"}

@@ -64,7 +64,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 			}
 			opt.Log = func(line string) {
 				// Without -v only the line that explains why there
-				// is no package; failures are told by the error.
+				// is no package; the error says what failed.
 				if verbose || strings.HasPrefix(line, "No perf_sim trace files") {
 					fmt.Fprintln(c.ErrOrStderr(), line)
 				}
@@ -212,7 +212,7 @@ func (x *extractFlags) limits(lim pttf.Limits) (pttf.Limits, error) {
 	if err != nil || n == 0 || n > 1<<62 {
 		return lim, usagef("--max-bytes %q is not a size", x.max)
 	}
-	// Who names a size means it: no ratio beside it.
+	// Who names a size means it: no ratio applies then.
 	lim.Bytes, lim.Ratio = int64(n), 0
 	return lim, nil
 }

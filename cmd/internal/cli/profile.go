@@ -20,7 +20,7 @@ import (
 	"perfsim/systems/devicelog"
 )
 
-// profileFlags are what `perfsim profile` can be told.
+// profileFlags are the flags of `perfsim profile`.
 type profileFlags struct {
 	by       []string
 	top      int
@@ -223,7 +223,7 @@ func (f *profileFlags) load(c *cobra.Command, path string, p *progress) (*zonelo
 func notALog(ctx context.Context, path string) error {
 	src, err := format.Open(ctx, path, nil)
 	if err != nil {
-		return nil // told by the reader
+		return nil // the reader reports it
 	}
 	defer src.Close()
 	if f, err := formats.Find(src, ""); err == nil && f.Name == profilelog.Importer.Name {

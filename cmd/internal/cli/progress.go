@@ -17,7 +17,7 @@ type progress struct {
 	p    *mpb.Progress
 	bar  *mpb.Bar
 	seen atomic.Int64
-	// watch, where not nil, is told the name of every piece of work.
+	// watch, where not nil, is called with the name of every piece of work.
 	watch func(name string)
 }
 

@@ -452,7 +452,7 @@ func (r runReport) hasLoops() bool {
 }
 
 // edgeText lists the edges by kind; where merging made them fewer both
-// numbers are told.
+// numbers are printed.
 func (r runReport) edgeText() string {
 	var parts []string
 	for _, k := range []components.EdgeKind{components.Flow, components.Anti, components.Output, components.Ordered} {

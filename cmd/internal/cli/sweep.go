@@ -203,7 +203,7 @@ func (f *sweepFlags) predict(c *cobra.Command, plan *sweep.Plan, spec *sweep.Spe
 		}
 		q = &local.Queue{Jobs: f.jobs, Do: e.Do}
 	}
-	// Predictions leave much garbage beside little that lives.
+	// Predictions leave much garbage and little that lives.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	p := newSweepProgress(c.ErrOrStderr(), f.quiet)
 	counts, err := plan.Run(c.Context(), q, r, sweep.Range{From: from, To: to, Retry: f.retry, Files: spec.Files}, p.told)

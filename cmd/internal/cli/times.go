@@ -29,7 +29,7 @@ func digits(v float64) int {
 	return 0
 }
 
-// unitOf returns the row of units in which a time of 10 µs or more is told:
+// unitOf returns the row of units in which a time of 10 µs or more is printed:
 // the one of which there are between 1 and 1,000.
 func unitOf(ns uint64) int {
 	for u := range units {
@@ -55,7 +55,7 @@ func nanos(ns uint64) string {
 }
 
 // moment writes when something happens, ns from the start: always in µs and to
-// the ns, so that moments can be told apart and compared.
+// the ns, so that moments can be distinguished and compared.
 func moment(ns uint64) string {
 	return fmt.Sprintf("%s.%03d µs", humanize.Comma(int64(ns/1000)), ns%1000)
 }

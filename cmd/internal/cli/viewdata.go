@@ -381,7 +381,7 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 	return d, true
 }
 
-// link describes the other end of an edge; at is when this end lets go or
+// link describes the other end of an edge; at is when this end releases or
 // starts.
 func (v *viewer) link(section int, other, word uint32, at uint64, pred, binds bool) web.Link {
 	start, end := v.span(section, other)

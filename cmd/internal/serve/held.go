@@ -88,7 +88,7 @@ func (h *held) put(m *heldModule) {
 	}
 }
 
-// fixedBytes is about what a held module takes beside its tables.
+// fixedBytes is about what a held module takes in addition to its tables.
 const fixedBytes = 4096
 
 // drop forgets an entry. The caller holds the lock.

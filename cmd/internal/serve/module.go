@@ -55,7 +55,7 @@ func (s *Server) settings(q *request, operands bool) (systems.Settings, error) {
 	return set, nil
 }
 
-// variantKey is what reading and lowering depend on beside the input, as text.
+// variantKey is what reading and lowering depend on besides the input, as text.
 // For a module that is not lowered the machine and the options of lowering do
 // not count.
 func (q *request) variantKey(s *systems.Settings, lowered bool) string {
@@ -204,7 +204,7 @@ func (s *Server) read(ctx context.Context, path string) (body []byte, source str
 	case errors.Is(reason, os.ErrNotExist):
 		return nil, "", failf(http.StatusNotFound, "path %q: no such file below a root", path)
 	}
-	// The reason is not told: it would say what lies outside the roots.
+	// The answer leaves the reason out: it would say what lies outside the roots.
 	return nil, "", failf(http.StatusForbidden, "path %q is not a file that can be read below a root", path)
 }
 

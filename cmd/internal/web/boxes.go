@@ -76,7 +76,7 @@ func (r *Row) Boxes(dst []Box, t0, t1, grain uint64) []Box {
 		for k := i; k < j && r.Critical != nil && !b.Critical; k++ {
 			b.Critical = r.Critical[k]
 			if k-i > 64 {
-				break // enough looked at: a box of thousands is not told apart anyway
+				break // enough looked at: a box of thousands is not distinguished anyway
 			}
 		}
 		dst = append(dst, b)

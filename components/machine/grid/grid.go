@@ -1,6 +1,6 @@
 // Package grid holds descriptions of machines that are many like cores
 // rather than one core with engines of several kinds: Tensix grids, on which
-// operators lie beside one another, and GPUs, on which they run one after
+// operators lie next to one another, and GPUs, on which they run one after
 // another. A description is data, a YAML file; every figure carries where it
 // comes from.
 package grid

@@ -69,7 +69,7 @@ type Scanner struct {
 	bol     int64 // offset of the first byte of that line
 }
 
-// New returns a scanner of the text that r gives; tell, where not nil, is told
+// New returns a scanner of the text that r gives; tell, where not nil, is called with
 // how many bytes were read.
 func New(r io.Reader, limits Limits, tell func(int64)) *Scanner {
 	limits.Depth = min(limits.Depth, MaxDepth)

@@ -28,7 +28,7 @@ type ExtractOptions struct {
 	// gives it; empty takes all. What is not wanted is still read to its
 	// end and checked. A name that no member has is an error.
 	Names []string
-	// Progress is told how many bytes were extracted since its last call.
+	// Progress is called with how many bytes were extracted since its last call.
 	Progress func(n int64)
 }
 

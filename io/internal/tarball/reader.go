@@ -101,13 +101,13 @@ type Reader struct {
 	members int
 	globals int
 	logical int64 // bytes of members, as read or declared
-	sparse  bool  // the member at hand has holes
+	sparse  bool  // the current member has holes
 	written int64 // bytes read of sparse members
 	name    string
 	err     error
 }
 
-// NewReader begins to read a tar, gzipped or not, which is told by its first
+// NewReader begins to read a tar, gzipped or not, which is recognised by its first
 // bytes. Reading stops with the context's error when ctx ends.
 func NewReader(ctx context.Context, r io.Reader, lim Limits) (*Reader, error) {
 	src, in, gzipped, err := open(ctx, r)

@@ -44,7 +44,7 @@ func NewWriter(w io.Writer) *Writer {
 // Add writes one member whose h.Size bytes come from r. A reader that holds
 // fewer or more bytes than that is an error, because a header that lies about
 // its member cannot be mended afterwards, and so is a second member of the
-// same name. progress, if not nil, is told how many bytes were copied since
+// same name. progress, if not nil, is called with how many bytes were copied since
 // its last call.
 func (w *Writer) Add(ctx context.Context, h Header, r io.Reader, progress func(n int64)) error {
 	if w.err != nil {

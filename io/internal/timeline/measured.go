@@ -18,10 +18,10 @@ const OpWait = "Wait"
 //
 // The earliest an instruction can start is the largest end over its lane's
 // previous instruction and its producers. Where its recorded start is later,
-// an instruction Wait of the difference is put on a lane of waits beside its
+// an instruction Wait of the difference is put on a lane of waits next to its
 // own lane, behind the one of those that ended last and before the
 // instruction: what launches, schedulers and unrecorded work took stays in the
-// replay and can be told from work.
+// replay and can be distinguished from work.
 func (b *Builder) Measured() (*components.Module, error) {
 	order := make([]uint32, len(b.Rows))
 	for i := range order {

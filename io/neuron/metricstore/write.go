@@ -18,9 +18,9 @@ const (
 	// Nested is the documented form of global_metric_store.json:
 	// {name: {"backend": {metric: value}}}, the type split at its first
 	// "::". Aggregation takes effect: an Average is written as a running
-	// mean with a member "Count" beside it, one for all averages of that
+	// mean with a member "Count" next to it, one for all averages of that
 	// object; a Sum is added to what is there; Custom and None replace it.
-	// Kinds and aggregations cannot be told from the file.
+	// Kinds and aggregations cannot be known from the file.
 	Nested Layout = iota
 	// Flat is {name: {"backend::metric": value}}; of several aggregations
 	// of one metric the last in their order stays.

@@ -344,7 +344,7 @@ func (a *assembler) resolve() ([]uint32, error) {
 	return out, nil
 }
 
-// maxLost bounds the lost ids that are told apart.
+// maxLost bounds the lost ids that are distinguished.
 const maxLost = 1 << 16
 
 // describeRow names an instruction in messages.

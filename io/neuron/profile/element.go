@@ -147,10 +147,10 @@ type worker struct {
 	shape shaper
 	words map[string]uint32
 	out   *result
-	err   error // the first in the element at hand
+	err   error // the first in the current element
 	in    instr
 	use   traffic
-	core  uint32 // of the element at hand
+	core  uint32 // of the current element
 	text  []byte
 	fn    []byte
 	trans bool

@@ -34,7 +34,7 @@ type Options struct {
 	// Source, where it gives a reader for a file of that path and size, is
 	// read instead of the file; may be nil.
 	Source func(path string, size int64) io.ReadCloser
-	// Progress is told how many bytes of traces have been packed, of how
+	// Progress is called with how many bytes of traces have been packed, of how
 	// many; may be nil.
 	Progress func(done, total int64)
 }

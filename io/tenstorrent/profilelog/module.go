@@ -176,7 +176,7 @@ func (x *moduleMaker) origins() error {
 		}
 	}
 	x.devices = len(devices)
-	sorted := slices.Sorted(maps.Keys(devices)) // of several errors the first device's is told
+	sorted := slices.Sorted(maps.Keys(devices)) // of several errors the first device's is reported
 	var at uint64
 	for s := range l.Sessions {
 		x.noClock = x.noClock || l.Sessions[s].FreqMHz <= 0

@@ -241,7 +241,7 @@ func (b *builder) blocks() (cuts []uint32, repeats bool) {
 }
 
 // numberedLaunchesRepeat is launchesRepeat for logs whose launches have
-// numbers: without, a later launch is not told from the same one.
+// numbers: without, a later launch is not distinguished from the same one.
 func (b *builder) numberedLaunchesRepeat(cuts []uint32) bool {
 	for _, r := range b.log.Runs {
 		if r.HostID <= 0 && r.RunID <= 0 {

@@ -64,7 +64,7 @@ func pair(l *zonelog.DeviceLog, spare []uint32) {
 		p := pairer{l: l, fw: fw, kernel: kernel, from: lo, endOf: ends}
 		p.lane(lo, hi)
 		p.write(z, int(z.LaneOff[lane]))
-		//lint:ignore SA6002 a slice header a lane is nothing beside the lane
+		//lint:ignore SA6002 a slice header a lane is nothing compared with the lane
 		pool.Put(ends)
 		res[lane].badStart, res[lane].badEnd = p.badStart, p.badEnd
 	})

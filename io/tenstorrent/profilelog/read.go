@@ -63,7 +63,7 @@ func ReadFile(ctx context.Context, path string, opt Options) (*zonelog.DeviceLog
 	return Read(ctx, f, opt)
 }
 
-// Unwrap undoes gzip or zstd compression, told by the first bytes, and makes
+// Unwrap undoes gzip or zstd compression, recognised by the first bytes, and makes
 // UTF-8 of UTF-16. plain is true where there was none of them.
 func Unwrap(r io.Reader) (out io.Reader, plain bool, closer func(), err error) {
 	br := bufio.NewReaderSize(r, 64<<10)

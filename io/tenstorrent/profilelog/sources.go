@@ -20,7 +20,7 @@ type Source struct {
 	ID         uint16
 }
 
-// Collision is two zones with one id: their times cannot be told apart in
+// Collision is two zones with one id: their times cannot be distinguished in
 // a device log.
 type Collision struct{ A, B Source }
 

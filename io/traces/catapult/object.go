@@ -17,7 +17,7 @@ type ObjectOptions struct {
 	NoFlows bool
 	// About is written as otherData, in order.
 	About [][2]string
-	// Progress, where not nil, is told the events written.
+	// Progress, where not nil, is called with the events written.
 	Progress func(events int64)
 }
 
@@ -30,7 +30,7 @@ type ObjectStats struct {
 }
 
 // WriteObject writes a timeline in the object form of the Chrome format,
-// which tools beside the viewers read too: {"traceEvents":[…]} with times in
+// which tools other than the viewers read too: {"traceEvents":[…]} with times in
 // µs to three decimals, so that they are exact to the ns; a process per run,
 // a thread per lane, complete events, a flow per dependency, counters. A
 // process is p+1 and a thread its lane plus one, because viewers merge thread

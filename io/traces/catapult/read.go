@@ -90,7 +90,7 @@ type traceReader struct {
 	threads map[int]string
 	events  []traceEvent
 	skipped int
-	noOwner int // dependencies whose producer could not be told
+	noOwner int // dependencies whose producer could not be found
 }
 
 func (t *traceReader) element(text []byte, off int64) error {

@@ -306,7 +306,7 @@ func (p *parser) operation(label ecs.Symbol, at pos, rank int32) error {
 	}
 	unit, tag := uint16(0), int64(0)
 	for {
-		// The options are told from a label by what follows: a number.
+		// Options are distinguished from a label by what follows: a number.
 		key := p.option()
 		if key == "" {
 			break

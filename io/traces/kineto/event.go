@@ -106,10 +106,10 @@ func newTrace(b *timeline.Builder) *trace {
 	return &trace{b: b, byKey: map[string]uint32{}, flowID: map[string]uint32{}, process: map[string]string{}}
 }
 
-// maxAttribute bounds what is kept of the members beside the events.
+// maxAttribute bounds what is kept of the members that are not events.
 const maxAttribute = 256
 
-// header keeps the small members beside the events as attributes.
+// header keeps the small members that are not events as attributes.
 func (t *trace) header(key string, text []byte) error {
 	if len(text) <= maxAttribute && len(t.b.M.Attributes) < 32 {
 		t.b.M.Attributes = append(t.b.M.Attributes, components.Attribute{Key: "trace." + key, Value: string(bytes.Trim(text, `"`))})
@@ -288,7 +288,7 @@ func (t *trace) point(v *fastjson.Value, ph byte) {
 	t.flows = append(t.flows, m)
 }
 
-// flowOf numbers the flows, which are told apart by category and id.
+// flowOf numbers the flows, which are distinguished by category and id.
 func (t *trace) flowOf(cat string, id []byte) uint32 {
 	key := cat + "\x00" + string(id)
 	n, ok := t.flowID[key]

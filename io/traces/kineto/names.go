@@ -61,7 +61,7 @@ func opcodeOf(e *event, name string) string {
 }
 
 // opcodes returns the opcodes of all device events. Kernels whose template
-// arguments alone differ are told apart by them: copy<float> and copy<half>.
+// arguments alone differ are distinguished by them: copy<float> and copy<half>.
 func (t *trace) opcodes() map[ecs.Symbol]string {
 	out := map[ecs.Symbol]string{}
 	args := map[ecs.Symbol][]string{}
@@ -237,7 +237,7 @@ func (t *trace) lane(n uint32, several bool, kind, suffix string) (uint16, error
 	return t.b.Lane(name + suffix)
 }
 
-// severalProcesses tells whether the threads told by use are of more than one
+// severalProcesses tells whether the threads in use are of more than one
 // process.
 func (t *trace) severalProcesses(use func(thread uint32) bool) bool {
 	first := ""

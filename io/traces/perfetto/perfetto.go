@@ -72,7 +72,7 @@ const (
 // Options say what to leave out.
 type Options struct {
 	NoFlows bool
-	// Progress, where not nil, is told the events written.
+	// Progress, where not nil, is called with the events written.
 	Progress func(events int64)
 }
 

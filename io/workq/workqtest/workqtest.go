@@ -20,7 +20,7 @@ type Rig interface {
 	// what a process that starts anew does.
 	Run(ctx context.Context, do workq.Do, tasks []workq.Task, take func([]workq.Result) error) error
 	// Die ends the worker that calls it with the context of its task, as a kill
-	// does: nothing is returned or told. Another worker goes on. It does not
+	// does: nothing is returned or reported. Another worker goes on. It does not
 	// return.
 	Die(ctx context.Context)
 	// Stall lets the worker that calls it lose its right to the task, where the

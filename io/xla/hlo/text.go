@@ -395,7 +395,7 @@ func (p *parser) computation() bool {
 	return p.afterComputation()
 }
 
-// afterComputation adds what the computation just read needs beside it: the
+// afterComputation adds what the computation just read needs in addition: the
 // computations of asynchronous sugar and those written in the place of a name.
 func (p *parser) afterComputation() bool {
 	comp := p.comp

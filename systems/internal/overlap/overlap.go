@@ -23,7 +23,7 @@ const most = 1 << 12
 
 // Of tells whether patterns a and b of module m overlap. Spans that are apart
 // do not; spans that meet are compared element by element where both are
-// small, so that interleaved patterns are told apart, and overlap otherwise.
+// small, so that interleaved patterns are distinguished, and overlap otherwise.
 func Of(m *components.Module, a, b components.AccessPattern) Answer {
 	if !placed(a) || !placed(b) {
 		return Unknown

@@ -24,7 +24,7 @@ func Names(files embed.FS) []string {
 }
 
 // Decode reads YAML into the struct that into points to. A field it does not
-// have is an error. Of several complaints the first is told: it is the one to
+// have is an error. Of several errors the first is reported: it is the one to
 // mend.
 func Decode(b []byte, into any) error {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
