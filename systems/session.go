@@ -34,13 +34,10 @@ func Hold(ctx context.Context, r Request) (*Session, error) {
 	return &Session{res, whatif.NewBase(&res.World.World, engine())}, nil
 }
 
-// Result returns the prediction as it is.
-func (s *Session) Result() *Result { return s.res }
-
 // Change predicts the module with settings applied and calls use with the
 // prediction, which is valid during the call: the next change takes its
 // memory. The point lacks what bounds it. Without settings the prediction is
-// that of Result.
+// that of the module as it is.
 func (s *Session) Change(ctx context.Context, settings []whatif.Setting, use func(*Result, whatif.Point) error) error {
 	if len(settings) == 0 {
 		w := &s.res.World.World

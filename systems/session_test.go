@@ -110,7 +110,7 @@ func TestSessionAgainstRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := figures(t, s.Result())
+		before := figures(t, s.res)
 		for range 2 { // the second time on memory that was used
 			for k, c := range changes {
 				var got map[string]any
@@ -131,7 +131,7 @@ func TestSessionAgainstRuns(t *testing.T) {
 				}
 			}
 		}
-		if d := cmp.Diff(before, figures(t, s.Result())); d != "" {
+		if d := cmp.Diff(before, figures(t, s.res)); d != "" {
 			t.Fatalf("seed %d: the base changed:\n%s", seed, d)
 		}
 	}
@@ -151,7 +151,7 @@ func TestSessionDropAnti(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := s.Result().World.Latency(components.RunB)
+		want := s.res.World.Latency(components.RunB)
 		if err := s.Change(ctx, settings(t, "drop=anti"), func(r *Result, p whatif.Point) error {
 			if got := r.Summary(); uint64(got.LatencyA) != want || uint64(got.LatencyB) != want || p.NS != want || got.AntiCost != 0 {
 				t.Errorf("seed %d: %d and %v, point %d, want %d", seed, got.LatencyA, got.LatencyB, p.NS, want)
@@ -215,7 +215,7 @@ func TestSessionNotes(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	before := s.Result().Notes()
+	before := s.res.Notes()
 	for range 2 {
 		if err := s.Change(ctx, settings(t, "pe.clock=1x"), func(r *Result, _ whatif.Point) error {
 			if d := cmp.Diff(before, r.Notes()); d != "" {

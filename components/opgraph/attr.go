@@ -90,28 +90,6 @@ func (a OpAttr) String() string {
 	}[a]
 }
 
-// kind of payload of a row of the attribute table.
-type attrForm uint8
-
-const (
-	formInts attrForm = iota // a, b: start and length in ints
-	formInt                  // a, b: low and high halves
-	formStr                  // a: StrID
-	formRaw                  // a: key StrID, b: value StrID
-)
-
-func (a OpAttr) form() attrForm {
-	switch {
-	case a == AttrRaw:
-		return formRaw
-	case a >= AttrCustomCallTarget:
-		return formStr
-	case a >= AttrChannelID:
-		return formInt
-	}
-	return formInts
-}
-
 type attrRow struct {
 	a, b uint32
 	next uint32 // row+1 of the next attribute of the operator, 0 at the end

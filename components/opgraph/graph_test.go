@@ -280,7 +280,4 @@ func TestTotals(t *testing.T) {
 	if got := g.Totals(10); got.FLOPs != (7+3)*each || len(got.UnknownTrips) != 0 {
 		t.Errorf("totals %+v", got)
 	}
-	if d := GraphDiff(g, g, GraphDiffOptions{}); d != "" {
-		t.Error(d)
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -54,18 +53,6 @@ func Files(t *components.Timeline, names, version string) ([]File, error) {
 func rename[R any](t tracetable.Table[R], name string) tracetable.Table[R] {
 	t.Name = name
 	return t
-}
-
-// find returns the table called name.
-func find(files []File, name string) (File, error) {
-	var known []string
-	for _, f := range files {
-		if f.Table == name {
-			return f, nil
-		}
-		known = append(known, f.Table)
-	}
-	return File{}, fmt.Errorf("no table is called %q (%s)", name, strings.Join(known, ", "))
 }
 
 func file[R any](t tracetable.Table[R], about []tracetable.Metadata) File {

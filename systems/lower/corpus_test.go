@@ -16,7 +16,6 @@ import (
 	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
 	"perfsim/systems/lower"
-	"perfsim/systems/lower/check"
 )
 
 // Every module of the corpus of compiler tests that can be read is lowered,
@@ -85,7 +84,7 @@ func one(g *opgraph.Graph, mach *machine.Machine) (err error) {
 	if err := res.Report.Conserved(); err != nil {
 		return err
 	}
-	r, err := check.Module(res.Module)
+	r, err := checkModule(res.Module)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"perfsim/io/neuron/birjson"
 	"perfsim/systems/cost"
 	"perfsim/systems/lower"
-	"perfsim/systems/lower/check"
 )
 
 // randomGraph draws a small graph of products, elementwise operators,
@@ -132,7 +131,7 @@ func TestRandomGraphs(t *testing.T) {
 			if err := res.Report.Conserved(); err != nil {
 				t.Fatal(err)
 			}
-			r, err := check.Module(res.Module)
+			r, err := checkModule(res.Module)
 			if err != nil {
 				t.Fatal(err)
 			}

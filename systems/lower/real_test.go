@@ -16,7 +16,6 @@ import (
 	"perfsim/io/xla/hlo"
 	"perfsim/io/xla/stablehlo"
 	"perfsim/systems/lower"
-	"perfsim/systems/lower/check"
 )
 
 // readAll returns the graphs of a file of HLO text or proto.
@@ -108,7 +107,7 @@ func TestRealFiles(t *testing.T) {
 					continue
 				}
 				recount(t, res)
-				r, err := check.Module(res.Module)
+				r, err := checkModule(res.Module)
 				if err != nil {
 					t.Fatal(err)
 				}

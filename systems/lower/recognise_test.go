@@ -9,7 +9,6 @@ import (
 	"perfsim/components"
 	"perfsim/io/xla/hlo"
 	"perfsim/systems/lower"
-	"perfsim/systems/lower/check"
 )
 
 // folds are the scalar functions of the modules below.
@@ -148,7 +147,7 @@ func lowerText(t *testing.T, entry string) *lower.Result {
 	if err := res.Report.Conserved(); err != nil {
 		t.Error(err)
 	}
-	r, err := check.Module(res.Module)
+	r, err := checkModule(res.Module)
 	if err != nil {
 		t.Fatal(err)
 	}

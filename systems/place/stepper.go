@@ -29,9 +29,6 @@ func Prepare(w *components.World, rules Rules) {
 // Place places instruction i.
 func (s *Stepper) Place(i uint32) error { return s.k.rows(i, i+1) }
 
-// End returns the end of the last event so far, run A, in ns.
-func (s *Stepper) End() uint64 { return s.k.last[components.RunA] }
-
 // Free returns when lane l can take its next instruction, run A.
 func (s *Stepper) Free(l uint16) uint64 { return s.k.free[l][components.RunA] }
 

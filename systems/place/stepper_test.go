@@ -52,8 +52,8 @@ func TestStepperIsPlacement(t *testing.T) {
 					t.Fatalf("module %d, row %d: placed %v, stepped %v", n, i, a, b)
 				}
 			}
-			if s.End() != w.Blocks[b].Latency[components.RunA] {
-				t.Fatalf("module %d: latency %d, stepped %d", n, w.Blocks[b].Latency[components.RunA], s.End())
+			if end := s.k.last[components.RunA]; end != w.Blocks[b].Latency[components.RunA] {
+				t.Fatalf("module %d: latency %d, stepped %d", n, w.Blocks[b].Latency[components.RunA], end)
 			}
 		}
 	}

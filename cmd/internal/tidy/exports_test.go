@@ -14,8 +14,6 @@ type object struct{ pkg, name string }
 
 // kept are exported names that no other package needs, with the reason.
 var kept = map[object]string{
-	{"perfsim/bench/models", "PublishedParams"}:   "published figures beside those in use",
-	{"perfsim/bench/models", "PublishedMACs"}:     "published figures beside those in use",
 	{"perfsim/bench/record", "Number"}:            "kind of a documented field",
 	{"perfsim/bench/record", "String"}:            "kind of a documented field",
 	{"perfsim/ecs/proptest", "SeedVariable"}:      "interface to CI",

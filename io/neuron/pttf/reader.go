@@ -82,26 +82,3 @@ func ListFile(ctx context.Context, path string, lim Limits) ([]Entry, error) {
 func Extract(r *Reader, dir string, opt ExtractOptions) ([]Extracted, error) {
 	return tarball.Extract(r, dir, opt)
 }
-
-// unpack extracts the package in r below dir, all or nothing.
-func unpack(ctx context.Context, r io.Reader, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
-	tr, err := NewReader(ctx, r, lim)
-	if err != nil {
-		return nil, err
-	}
-	return tarball.Extract(tr, dir, opt)
-}
-
-// unpackFile is Unpack of the named file.
-func unpackFile(ctx context.Context, path, dir string, lim Limits, opt ExtractOptions) ([]Extracted, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	out, err := unpack(ctx, f, dir, lim, opt)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return out, nil
-}

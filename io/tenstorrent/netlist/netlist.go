@@ -189,15 +189,6 @@ func (n *Netlist) QueueByName(name string) (*Queue, bool) {
 	return &n.Queues[i], true
 }
 
-// GraphByName finds a graph.
-func (n *Netlist) GraphByName(name string) (*Graph, bool) {
-	i, ok := n.graph[name]
-	if !ok {
-		return nil, false
-	}
-	return &n.Graphs[i], true
-}
-
 // Executed lists the graphs in the order in which programs first execute
 // them.
 func (n *Netlist) Executed() []int {

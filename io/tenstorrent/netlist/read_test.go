@@ -15,7 +15,8 @@ func TestFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, ok := n.GraphByName("fwd_0_0_temporal_epoch_0")
+	at, ok := n.graph["fwd_0_0_temporal_epoch_0"]
+	g := &n.Graphs[at]
 	if !ok || g.InputCount != 64 || g.Device != 0 {
 		t.Fatalf("%+v", g)
 	}

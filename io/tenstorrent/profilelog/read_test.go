@@ -644,8 +644,8 @@ func TestSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.All()) != 3 || s.Skipped != 1 || len(s.Collisions) != 0 {
-		t.Fatalf("%d zones, %d skipped, %d collisions", len(s.All()), s.Skipped, len(s.Collisions))
+	if len(s.list) != 3 || s.Skipped != 1 || len(s.Collisions) != 0 {
+		t.Fatalf("%d zones, %d skipped, %d collisions", len(s.list), s.Skipped, len(s.Collisions))
 	}
 	z, ok := s.Lookup(6001)
 	if !ok || z.Name != "l1_to_l1" || z.File != "./kernel.cpp" || z.Line != 43 {

@@ -125,6 +125,3 @@ func (s *Sources) Lookup(id uint32) (Source, bool) {
 	z, ok := s.byID[uint16(id)]
 	return z, ok
 }
-
-// All returns the zones ordered by their text.
-func (s *Sources) All() []Source { return s.list }

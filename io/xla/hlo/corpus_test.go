@@ -128,7 +128,7 @@ func roundTrip(t testing.TB, name string, g *opgraph.Graph) {
 		t.Errorf("%s: one module became %d", name, len(back))
 		return
 	}
-	if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
+	if d := graphDiff(g, back[0], diffOptions{}); d != "" {
 		t.Errorf("%s: written and read graph differ: %s", name, d)
 	}
 	if again := AppendText(nil, back[0]); !bytes.Equal(text, again) {

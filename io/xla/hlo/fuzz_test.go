@@ -117,7 +117,7 @@ func FuzzReadProto(f *testing.F) {
 				t.Fatal("written and read graph differ in size")
 			}
 			renameLike(g, back[0])
-			if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
+			if d := graphDiff(g, back[0], diffOptions{}); d != "" {
 				t.Fatalf("written and read graph differ: %s\n%s", d, text)
 			}
 			if again := AppendText(nil, back[0]); !bytes.Equal(text, again) {

@@ -180,7 +180,7 @@ func TestRoundTripProperty(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if d := opgraph.GraphDiff(g, back[0], opgraph.GraphDiffOptions{}); d != "" {
+		if d := graphDiff(g, back[0], diffOptions{}); d != "" {
 			t.Fatalf("%s\n%s", d, text)
 		}
 	})

@@ -104,7 +104,7 @@ func TestTextEqualsProto(t *testing.T) {
 		t.Errorf("%d and %d aliases, want 0 and 449", len(text.Aliases), len(proto.Aliases))
 	}
 	proto.Aliases = nil
-	d := opgraph.GraphDiff(text, proto, opgraph.GraphDiffOptions{
+	d := graphDiff(text, proto, diffOptions{
 		Skip: func(a opgraph.OpAttr) bool {
 			switch a {
 			case opgraph.AttrSharding, opgraph.AttrOutputAliasing,

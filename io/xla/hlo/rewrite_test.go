@@ -40,7 +40,7 @@ ENTRY e {
 	if err := r.To.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if d := opgraph.GraphDiff(g, r.To, opgraph.GraphDiffOptions{}); d != "" {
+	if d := graphDiff(g, r.To, diffOptions{}); d != "" {
 		t.Errorf("the copy differs: %s", d)
 	}
 	r.To.SetInt(0, opgraph.AttrChannelID, 7)

@@ -20,17 +20,10 @@ type figure struct {
 	NoAttention bool
 }
 
-// PublishedParams returns the published number of parameters of a
-// configuration, PublishedMACs the multiply-accumulates of one sample; ok is
-// false where none is published.
-func PublishedParams(name, config string) (figure, bool) {
-	f, ok := publishedParams()[name+"/"+config]
-	return f, ok
-}
-
-// PublishedMACs is described at PublishedParams.
-func PublishedMACs(name, config string) (figure, bool) {
-	f, ok := publishedMACs()[name+"/"+config]
+// published returns the published figure of a configuration; ok is false where
+// there is none.
+func published(figures map[string]figure, name, config string) (figure, bool) {
+	f, ok := figures[name+"/"+config]
 	return f, ok
 }
 

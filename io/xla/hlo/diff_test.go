@@ -1,35 +1,37 @@
-package opgraph
+package hlo
 
 import (
 	"fmt"
 	"slices"
+
+	"perfsim/components/opgraph"
 )
 
-// GraphDiffOptions says what two graphs may differ in and still be equal.
-type GraphDiffOptions struct {
-	Layouts  bool              // layouts, tiles and memory spaces of shapes are not compared
-	Metadata bool              // op_name, source place and stack frames are not compared
-	Skip     func(OpAttr) bool // attributes that are not compared; nil compares all
-	SkipOp   func(a OpID) bool // operators of a whose attributes are not compared
+// diffOptions says what two graphs may differ in and still be equal.
+type diffOptions struct {
+	Layouts  bool                      // layouts, tiles and memory spaces of shapes are not compared
+	Metadata bool                      // op_name, source place and stack frames are not compared
+	Skip     func(opgraph.OpAttr) bool // attributes that are not compared; nil compares all
+	SkipOp   func(a opgraph.OpID) bool // operators of a whose attributes are not compared
 }
 
-// GraphDiff returns what is the first difference between two graphs, "" when
+// graphDiff returns what is the first difference between two graphs, "" when
 // they are equal: the same computations and operators in the same order with
 // the same names, shapes, operands, order edges, called computations and
 // attributes. An empty list is equal to an absent one, and replica groups {}
 // to none. Derived trip counts and lines of the files the graphs came from are not compared.
-func GraphDiff(a, b *Graph, opt GraphDiffOptions) string {
-	d := graphDiff{a: a, b: b, opt: opt, shapes: map[[2]ShapeID]bool{}}
+func graphDiff(a, b *opgraph.Graph, opt diffOptions) string {
+	d := differ{a: a, b: b, opt: opt, shapes: map[[2]opgraph.ShapeID]bool{}}
 	return d.module()
 }
 
-type graphDiff struct {
-	a, b   *Graph
-	opt    GraphDiffOptions
-	shapes map[[2]ShapeID]bool
+type differ struct {
+	a, b   *opgraph.Graph
+	opt    diffOptions
+	shapes map[[2]opgraph.ShapeID]bool
 }
 
-func (d *graphDiff) module() string {
+func (d *differ) module() string {
 	a, b := d.a, d.b
 	switch {
 	case a.Text(a.Name) != b.Text(b.Name):
@@ -51,13 +53,13 @@ func (d *graphDiff) module() string {
 			return fmt.Sprintf("alias %d differs", i)
 		}
 	}
-	for c := range CompID(a.NumComps()) {
+	for c := range opgraph.CompID(a.NumComps()) {
 		if a.CompText(c) != b.CompText(c) || a.Comps.First[c] != b.Comps.First[c] || a.Comps.End[c] != b.Comps.End[c] ||
 			a.Comps.Root[c] != b.Comps.Root[c] || a.Text(a.Comps.Thread[c]) != b.Text(b.Comps.Thread[c]) {
 			return fmt.Sprintf("computations %q and %q (number %d): name, extent, root or thread differ", a.CompText(c), b.CompText(c), c)
 		}
 	}
-	for op := range OpID(a.NumOps()) {
+	for op := range opgraph.OpID(a.NumOps()) {
 		if s := d.op(op); s != "" {
 			return fmt.Sprintf("operator %d, %q in %q: %s", op, a.OpText(op), a.CompText(a.Ops.Comp[op]), s)
 		}
@@ -65,7 +67,7 @@ func (d *graphDiff) module() string {
 	return ""
 }
 
-func (d *graphDiff) op(op OpID) string {
+func (d *differ) op(op opgraph.OpID) string {
 	a, b := d.a, d.b
 	switch {
 	case a.Ops.Kind[op] != b.Ops.Kind[op]:
@@ -76,7 +78,7 @@ func (d *graphDiff) op(op OpID) string {
 		return fmt.Sprintf("index %d and %d", a.Ops.Index[op], b.Ops.Index[op])
 	case !d.sameShape(a.Ops.Shape[op], b.Ops.Shape[op]):
 		return fmt.Sprintf("shapes %s and %s", a.ShapeText(a.Ops.Shape[op]), b.ShapeText(b.Ops.Shape[op]))
-	case !slices.EqualFunc(a.Operands(op), b.Operands(op), func(x, y Operand) bool { return x.Op == y.Op && d.samePath(x.Path, y.Path) }):
+	case !slices.EqualFunc(a.Operands(op), b.Operands(op), func(x, y opgraph.Operand) bool { return x.Op == y.Op && d.samePath(x.Path, y.Path) }):
 		return fmt.Sprintf("operands %v and %v", a.Operands(op), b.Operands(op))
 	case !slices.Equal(slices.Sorted(slices.Values(a.Control(op))), slices.Sorted(slices.Values(b.Control(op)))):
 		return fmt.Sprintf("control predecessors %v and %v", a.Control(op), b.Control(op))
@@ -93,8 +95,8 @@ func (d *graphDiff) op(op OpID) string {
 	if d.opt.SkipOp != nil && d.opt.SkipOp(op) {
 		return ""
 	}
-	for key := AttrNone + 1; key < NumOpAttrs; key++ {
-		if key == AttrTripDerived || d.opt.Skip != nil && d.opt.Skip(key) {
+	for key := opgraph.AttrNone + 1; key < opgraph.NumOpAttrs; key++ {
+		if key == opgraph.AttrTripDerived || d.opt.Skip != nil && d.opt.Skip(key) {
 			continue // derived from the rest
 		}
 		if s := d.attr(op, key); s != "" {
@@ -104,39 +106,39 @@ func (d *graphDiff) op(op OpID) string {
 	return ""
 }
 
-func (d *graphDiff) attr(op OpID, key OpAttr) string {
+func (d *differ) attr(op opgraph.OpID, key opgraph.OpAttr) string {
 	a, b := d.a, d.b
 	switch {
-	case key == AttrRaw:
-		x, y := a.raws(op), b.raws(op)
+	case key == opgraph.AttrRaw:
+		x, y := raws(a, op), raws(b, op)
 		if !slices.Equal(x, y) {
 			return fmt.Sprintf("attributes %q and %q", x, y)
 		}
-	case key == AttrReplicaGroups:
+	case key == opgraph.AttrReplicaGroups:
 		x, y := a.Ints(op, key), b.Ints(op, key)
-		if ra, _ := a.ReplicaGroups(op); ra.Form == GroupsAll {
+		if ra, _ := a.ReplicaGroups(op); ra.Form == opgraph.GroupsAll {
 			x = nil
 		}
-		if rb, _ := b.ReplicaGroups(op); rb.Form == GroupsAll {
+		if rb, _ := b.ReplicaGroups(op); rb.Form == opgraph.GroupsAll {
 			y = nil
 		}
 		if !slices.Equal(x, y) {
 			return fmt.Sprintf("replica groups %v and %v", x, y)
 		}
-	case key == AttrOutputAliasing:
+	case key == opgraph.AttrOutputAliasing:
 		x, y := a.Ints(op, key), b.Ints(op, key)
 		same := len(x) == len(y)
 		for i := 0; same && i+2 < len(x); i += 3 {
-			same = d.samePath(PathID(x[i]), PathID(y[i])) && x[i+1] == y[i+1] && d.samePath(PathID(x[i+2]), PathID(y[i+2]))
+			same = d.samePath(opgraph.PathID(x[i]), opgraph.PathID(y[i])) && x[i+1] == y[i+1] && d.samePath(opgraph.PathID(x[i+2]), opgraph.PathID(y[i+2]))
 		}
 		if !same {
 			return fmt.Sprintf("output aliasing %v and %v", x, y)
 		}
-	case key.form() == formInts:
+	case key < opgraph.AttrChannelID:
 		if x, y := a.Ints(op, key), b.Ints(op, key); !slices.Equal(x, y) {
 			return fmt.Sprintf("attribute %v is %v and %v", key, x, y)
 		}
-	case key.form() == formInt:
+	case key < opgraph.AttrCustomCallTarget:
 		x, okx := a.Int(op, key)
 		y, oky := b.Int(op, key)
 		if x != y || okx != oky {
@@ -151,20 +153,21 @@ func (d *graphDiff) attr(op OpID, key OpAttr) string {
 }
 
 // raws lists the attributes kept by name as name and text, sorted.
-func (g *Graph) raws(op OpID) (out []string) {
-	for i := g.Ops.attrs[op]; i != 0; i = g.attr[i-1].next {
-		if r := g.attr[i-1]; r.key == AttrRaw {
-			out = append(out, g.strs.text[r.a]+"="+g.strs.text[r.b])
+func raws(g *opgraph.Graph, op opgraph.OpID) (out []string) {
+	g.Attrs(op, func(key opgraph.OpAttr, raw opgraph.RawAttr) bool {
+		if key == opgraph.AttrRaw {
+			out = append(out, g.Text(raw.Key)+"="+g.Text(raw.Value))
 		}
-	}
+		return true
+	})
 	slices.Sort(out)
 	return out
 }
 
-func (d *graphDiff) samePath(x, y PathID) bool { return slices.Equal(d.a.Path(x), d.b.Path(y)) }
+func (d *differ) samePath(x, y opgraph.PathID) bool { return slices.Equal(d.a.Path(x), d.b.Path(y)) }
 
-func (d *graphDiff) sameShape(x, y ShapeID) bool {
-	key := [2]ShapeID{x, y}
+func (d *differ) sameShape(x, y opgraph.ShapeID) bool {
+	key := [2]opgraph.ShapeID{x, y}
 	if same, ok := d.shapes[key]; ok {
 		return same
 	}

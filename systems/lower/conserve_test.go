@@ -1,18 +1,4 @@
-// Package check looks at the memory accesses of a module, from its operands
-// alone: that nothing on chip is read before it is defined or after something
-// else has taken its place, that nothing in device memory is read before it is
-// stored, that every pair of accesses that must not change places is held in
-// order by a dependency or by what works in program order (an engine, a stream,
-// a DMA queue), and that no instruction waits for another because of a buffer
-// of which the two touch different bytes. It knows nothing of how the module
-// was made.
-//
-// Of a loop the rows are looked at once, as its first iteration. What further
-// iterations write has no address in the module: bytes that no row has written
-// are taken as theirs, so that who reads such bytes must come after the loop's
-// last writers; and what a loop reads of device memory must come after all
-// writers before the loop.
-package check
+package lower_test
 
 import (
 	"errors"
@@ -23,8 +9,8 @@ import (
 	"perfsim/ecs"
 )
 
-// Problem is one access that is wrong.
-type Problem struct {
+// problem is one access that is wrong.
+type problem struct {
 	Instr components.InstrID
 	Other components.InstrID // the instruction it conflicts with, NoInstr for none
 	Text  string
@@ -38,7 +24,7 @@ type Report struct {
 	Unknown  int64 // further ones, of whose ends one has no fixed address
 	False    int64 // of those found, Output and Anti edges between different bytes
 	Found    int64
-	Problems []Problem // the first ones
+	Problems []problem // the first ones
 }
 
 // most bounds the problems kept.
@@ -128,8 +114,21 @@ type checker struct {
 	other  []uint32 // rows of the table of other edges, by consumer
 }
 
-// Module checks all functions of a module with operands.
-func Module(m *components.Module) (*Report, error) {
+// checkModule looks at the memory accesses of a module, from its operands
+// alone: that nothing on chip is read before it is defined or after something
+// else has taken its place, that nothing in device memory is read before it is
+// stored, that every pair of accesses that must not change places is held in
+// order by a dependency or by what works in program order (an engine, a stream,
+// a DMA queue), and that no instruction waits for another because of a buffer
+// of which the two touch different bytes. It knows nothing of how the module
+// was made.
+//
+// Of a loop the rows are looked at once, as its first iteration. What further
+// iterations write has no address in the module: bytes that no row has written
+// are taken as theirs, so that who reads such bytes must come after the loop's
+// last writers; and what a loop reads of device memory must come after all
+// writers before the loop.
+func checkModule(m *components.Module) (*Report, error) {
 	if m.Operands.Offsets.Len() == 0 {
 		return nil, errors.New("the module has no operands: there is nothing to check")
 	}
@@ -198,7 +197,7 @@ func (c *checker) problem(i, other uint32, format string, args ...any) {
 		if other > 0 {
 			o = components.InstrID(other - 1)
 		}
-		c.r.Problems = append(c.r.Problems, Problem{components.InstrID(i), o, fmt.Sprintf(format, args...)})
+		c.r.Problems = append(c.r.Problems, problem{components.InstrID(i), o, fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -1,4 +1,4 @@
-package check
+package lower_test
 
 import (
 	"strings"
@@ -190,7 +190,7 @@ func TestFindings(t *testing.T) {
 		}},
 	} {
 		m := build(t, c.rows)
-		r, err := Module(m)
+		r, err := checkModule(m)
 		if err != nil {
 			t.Fatal(err)
 		}
