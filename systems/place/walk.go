@@ -83,10 +83,10 @@ func first[T any](s []T) *T { return &s[0] }
 // known.
 func anyChained(flags []components.Flags, banks []uint16) bool {
 	banks = banks[:len(flags)]
-	for i, f := range flags {
-		if Chained(f, banks[i]) {
-			return true
-		}
+	var any components.Flags
+	for i, f := range flags { // without branches, which would be hard to foresee
+		written := components.Flags(uint32(banks[i]>>numBanks)+0xff) >> 8 // 1 where a bank is
+		any |= f & components.FlagDstPSUM & (written - 1)
 	}
-	return false
+	return any != 0
 }
