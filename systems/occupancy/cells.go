@@ -3,11 +3,7 @@
 // defines the figures.
 package occupancy
 
-import (
-	"slices"
-
-	"perfsim/components"
-)
+import "perfsim/components"
 
 // The cells of the on-chip memories: what an instruction touches counts in
 // whole cells.
@@ -83,29 +79,17 @@ func (l *lives) closeAll() {
 
 // ordered returns the instructions of process p in the order of starts.
 func ordered(t *components.Timeline, p int) []components.InstrID {
-	type event struct {
-		start uint64
-		row   components.InstrID
-	}
-	var all []event
+	var all []timed[components.InstrID]
 	t.Each(func(i components.InstrID) {
 		if t.Has(p, i) {
 			s, _ := t.Span(p, i)
-			all = append(all, event{s, i})
+			all = append(all, timed[components.InstrID]{s, i})
 		}
 	})
-	slices.SortStableFunc(all, func(a, b event) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	sortByTime(all)
 	out := make([]components.InstrID, len(all))
 	for k, e := range all {
-		out[k] = e.row
+		out[k] = e.v
 	}
 	return out
 }

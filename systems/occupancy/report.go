@@ -155,28 +155,20 @@ func collect(cores [][]life, bytes uint64) Done {
 // curve adds lives up over time: the levels, the first of the highest and its
 // time.
 func curve(list []life) (levels []Level, peak, at uint64) {
-	type change struct {
-		at    uint64
-		bytes uint64
-		ends  bool
-	}
-	all := make([]change, 0, 2*len(list))
+	// What a time adds, or takes: below 0 it wraps, and back.
+	all := make([]timed[uint64], 0, 2*len(list))
 	for _, l := range list {
 		if l.to > l.from {
-			all = append(all, change{l.from, l.bytes, false}, change{l.to, l.bytes, true})
+			all = append(all, timed[uint64]{l.from, l.bytes}, timed[uint64]{l.to, -l.bytes})
 		}
 	}
-	slices.SortFunc(all, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	sortByTime(all)
 	now := uint64(0)
 	for k := 0; k < len(all); {
 		here := all[k].at
 		was := now
 		for ; k < len(all) && all[k].at == here; k++ {
-			if all[k].ends {
-				now -= all[k].bytes // wraps below 0 where an end is before a begin, and back
-			} else {
-				now += all[k].bytes
-			}
+			now += all[k].v
 		}
 		if now != was || len(levels) == 0 {
 			levels = append(levels, Level{here, now})
