@@ -25,7 +25,8 @@ func Transfers(m *components.Module, c *Constants, list []Trigger) []float64 {
 		if !ok {
 			continue
 		}
-		_, out[k] = e.serve(&c.DMA, x.At, c.DMA.of(t), int(m.Instr.Queue.Get(int(x.Row))))
+		moved := c.DMA.of(t)
+		_, out[k] = e.serve(&c.DMA, x.At, &moved, int(m.Instr.Queue.Get(int(x.Row))))
 	}
 	return out
 }

@@ -141,7 +141,7 @@ func (l *looper) occupancy(i uint32) float64 {
 	case kindHW:
 		c := p.c
 		dur := c.Engine[p.groups[p.group[i]].engine].TriggerHW
-		if p.measure(i).many {
+		if p.transferOf(i).many {
 			dur += c.DMA.TriggerMany
 		}
 		return max(dur, c.DMA.Interval)
@@ -218,7 +218,7 @@ func (l *looper) row(i uint32) {
 	there := at + l.once.arrive[i] - o
 	if p.kind[i].transfers() {
 		d, e := &p.c.DMA, &l.dma[p.groups[g].core]
-		_, complete := e.serve(d, at, p.measure(i), int(g))
+		_, complete := e.serve(d, at, p.transferOf(i), int(g))
 		if at > o {
 			there = complete
 		} else {

@@ -204,7 +204,7 @@ func TestTransfers(t *testing.T) {
 	e := &dmaEngines{free: math.Inf(-1)}
 	serve := func(at float64, x transfer, queue int, begin, complete float64) {
 		t.Helper()
-		b, c := e.serve(d, at, x, queue)
+		b, c := e.serve(d, at, &x, queue)
 		near(t, "begin", b, begin)
 		near(t, "complete", c, complete)
 	}

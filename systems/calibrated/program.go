@@ -40,6 +40,11 @@ type program struct {
 
 	kind  []kind
 	group []uint16 // the sequencer that takes the instruction
+	// shape is the row of costs of a data-path instruction, of transfers of one
+	// that triggers a transfer: few differ, and every run asks for them.
+	shape     []uint32
+	costs     []rowCost
+	transfers []transfer
 
 	groups []group
 	cores  int
@@ -115,10 +120,62 @@ func programOf(m *components.Module, mach *machine.Machine, c *Constants, semaph
 			*slot = 0
 		}
 	}
+	p.shapes()
 	if semaphores {
 		p.readSyncs()
 	}
 	return p
+}
+
+// rowCost is the cost of a data-path instruction, in ns.
+type rowCost struct{ issue, latency, spacing float64 }
+
+// shapes works out what instructions cost and what transfers move.
+func (p *program) shapes() {
+	p.shape = make([]uint32, len(p.kind))
+	opcode := p.m.Instr.Opcode.Slice()
+	costs, transfers := newTable[rowCost](p.m.NumOpcodes()), newTable[transfer](p.m.NumOpcodes())
+	for i, k := range p.kind {
+		switch {
+		case k == kindData:
+			var c rowCost
+			if op := p.nominal.Op(i); op != nil {
+				c.issue, c.latency, c.spacing = p.nominal.Evaluate(op, i)
+			} else {
+				c.issue, c.latency = p.nominal.Rest(i)
+			}
+			p.shape[i] = costs.row(c, opcode[i])
+		case k.transfers():
+			t, _ := TransferOf(p.m, uint32(i))
+			p.shape[i] = transfers.row(p.c.DMA.of(t), opcode[i])
+		}
+	}
+	p.costs, p.transfers = costs.rows, transfers.rows
+}
+
+// table has values that differ.
+type table[T comparable] struct {
+	rows  []T
+	known map[T]uint32
+	last  []uint32 // by opcode: the row used last, plus one
+}
+
+func newTable[T comparable](opcodes int) *table[T] {
+	return &table[T]{known: map[T]uint32{}, last: make([]uint32, opcodes)}
+}
+
+// row returns the row of a value that an opcode has.
+func (t *table[T]) row(v T, op components.Opcode) uint32 {
+	if l := t.last[op]; l > 0 && t.rows[l-1] == v {
+		return l - 1
+	}
+	r, ok := t.known[v]
+	if !ok {
+		r = uint32(len(t.rows))
+		t.rows, t.known[v] = append(t.rows, v), r
+	}
+	t.last[op] = r + 1
+	return r
 }
 
 type opKind uint8

@@ -29,7 +29,14 @@ func Run(ctx context.Context, w *components.World) error {
 	for b := range w.Blocks {
 		w.Blocks[b].Block = b
 	}
-	out := [2]rows{newRows(p), newRows(p)}
+	first := newRows(p)
+	out := [2]rows{first, first}
+	if p.syncs {
+		out[components.RunA].begin = make([]float64, m.Instr.Len())
+	}
+	if w.Config.Why { // else nobody asks for run A when run B is made
+		out[components.RunB] = newRows(p)
+	}
 	var why [2]*reasons
 	w.Why = [2]*components.Attribution{}
 	if w.Config.Why {
@@ -45,6 +52,9 @@ func Run(ctx context.Context, w *components.World) error {
 			lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
 			var opt Options
 			for run := components.RunA; run <= components.RunB; run++ {
+				if run == components.RunB {
+					out[run].clear(lo, hi)
+				}
 				place := func() (*block, error) {
 					blk := &block{sim: newSim(ctx, p, opt, run, out[run], lo, hi), results: w.Blocks, run: run}
 					blk.sim.why = why[run]
@@ -147,7 +157,9 @@ func (k *block) fromFirst(b int, out rows) float64 {
 	for i := lo; i < hi; i++ {
 		out.start[i] -= first
 		out.arrive[i] -= first
-		out.begin[i] -= first
+		if out.begin != nil {
+			out.begin[i] -= first
+		}
 		if s.why != nil {
 			s.why.release[i] -= first
 		}

@@ -53,6 +53,7 @@ type sim struct {
 	seqs   []sequence
 	sems   []semaphore
 	heap   []event
+	hole   bool // the first of heap is taken out, and its place free
 	count  uint32
 	pes    []tensor
 	dmas   []dmaEngines
@@ -77,6 +78,11 @@ type sequence struct {
 	waitFor uint32  // plus one: the row it is parked on
 	parked  bool    // on a semaphore
 	first   bool    // has triggered a transfer
+	// ready is when what the instruction at pos depends on was there, where known
+	// says that this was found out, and readyBy the row, plus one, that it was.
+	ready   float64
+	readyBy uint32
+	known   bool
 	trigger float64 // end of the last trigger
 	soft    float64 // last software trigger
 	softBy  uint32  // row, plus one
@@ -118,17 +124,24 @@ type rows struct {
 	start  []float64
 	dur    []float32
 	arrive []float64
-	begin  []float64 // of transfers: when the data starts to move
-	done   []bool
+	begin  []float64 // of transfers: when the data starts to move; nil where nobody asks
+	done   []bool    // nil where semaphores tell
 }
 
 func newRows(p *program) rows {
 	n := len(p.kind)
-	r := rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n), begin: make([]float64, n)}
+	r := rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n)}
 	if !p.syncs {
 		r.done = make([]bool, n)
 	}
 	return r
+}
+
+// clear forgets rows lo to hi.
+func (r *rows) clear(lo, hi uint32) {
+	clear(r.start[lo:hi])
+	clear(r.dur[lo:hi])
+	clear(r.arrive[lo:hi])
 }
 
 // newSim prepares a run over rows lo to hi.
@@ -188,7 +201,8 @@ func (s *sim) place(lo, hi uint32) error {
 	}
 	for {
 		for len(s.heap) > 0 {
-			e := s.pop()
+			e := s.heap[0]
+			s.hole = true
 			switch e.kind {
 			case evStep:
 				s.step(e.t, int(e.a))
@@ -196,6 +210,12 @@ func (s *sim) place(lo, hi uint32) error {
 				s.change(e.t, e.a, e.op, e.value, e.by)
 			case evSoft:
 				s.trigger(e.t, e.a)
+			}
+			if s.hole { // nothing was pushed
+				last := len(s.heap) - 1
+				s.heap[0] = s.heap[last]
+				s.heap, s.hole = s.heap[:last], false
+				s.down()
 			}
 			if s.placed++; s.placed&0xffff == 0 {
 				if err := s.ctx.Err(); err != nil {
@@ -301,6 +321,7 @@ func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
 		return at, 0
 	}
 	p := s.p
+	tensor := p.groups[g].engine == components.PE
 	for _, w := range p.m.Edges.Preds.Row(int(i)) {
 		q, class := w&ecs.TargetMask, uint8(w>>ecs.ClassShift)
 		if class == components.ClassAnti && s.run == components.RunB {
@@ -312,8 +333,7 @@ func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
 		// An engine works in order: on one engine only results that are read
 		// or overwritten by the data path have to be waited for, and the PE
 		// adds up in order.
-		if int(p.group[q]) == g && (class == components.ClassAnti || class == components.ClassOrdered || p.groups[g].engine == components.PE) &&
-			!p.kind[q].transfers() {
+		if (class == components.ClassAnti || class == components.ClassOrdered || tensor) && int(p.group[q]) == g && !p.kind[q].transfers() {
 			continue
 		}
 		if s.arrive[q] > at {
@@ -385,17 +405,23 @@ func (s *sim) step(t float64, g int) {
 			return
 		}
 	} else {
-		var missing uint32
-		at, missing = s.ready(i, g)
-		if missing == 0 && p.kind[i] == kindBarrier {
-			missing = s.unplaced(i, g)
-		}
-		if missing > 0 {
-			q.waitFor = missing
-			s.parked++
-			return
+		if q.known {
+			at, s.heldBy, q.known = q.ready, q.readyBy, false
+		} else {
+			var missing uint32
+			at, missing = s.ready(i, g)
+			if missing == 0 && p.kind[i] == kindBarrier {
+				missing = s.unplaced(i, g)
+			}
+			if missing > 0 {
+				q.waitFor = missing
+				s.parked++
+				return
+			}
 		}
 		if at > t { // transfers must be taken in the order of time
+			// All producers are placed, and but for rows that were given up that is final.
+			q.ready, q.readyBy, q.known = at, s.heldBy, s.freed == 0
 			s.push(event{t: at, kind: evStep, a: uint32(g)})
 			return
 		}
@@ -459,7 +485,7 @@ func (s *sim) step(t float64, g int) {
 		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
 		ready := max(arrived, at+k.WakeControl)
 		end := ready + p.c.DMA.StaticTrigger
-		_, complete := s.transfer(g, i, ready, p.measure(i))
+		_, complete := s.transfer(g, i, ready, p.transferOf(i))
 		s.finishTransfer(g, i, ready, end, complete, s.next(g, i, end))
 	case kindDrain:
 		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
@@ -518,18 +544,13 @@ func (s *sim) control(e components.Engine, i uint32) float64 {
 
 // dataCost is the cost of a data-path instruction.
 func (s *sim) dataCost(i uint32) (issue, latency, spacing float64) {
-	p := s.p
-	op := p.nominal.Op(int(i))
-	switch {
-	case s.opt.Documented:
+	if s.opt.Documented {
 		k := documented
-		issue, _, _ = p.nominal.Evaluate(&k, int(i))
+		issue, _, _ = s.p.nominal.Evaluate(&k, int(i))
 		return issue, issue, 0
-	case op == nil:
-		issue, latency = p.nominal.Rest(int(i))
-		return issue, latency, 0
 	}
-	return p.nominal.Evaluate(op, int(i))
+	c := &s.p.costs[s.p.shape[i]]
+	return c.issue, c.latency, c.spacing
 }
 
 func (s *sim) matmulCost(pe *tensor, i uint32, ready float64) (start, end float64) {
@@ -558,7 +579,7 @@ func (s *sim) hardware(g int, i uint32, ready float64) {
 	q := &s.seqs[g]
 	c := s.p.c
 	d := &c.DMA
-	x := s.p.measure(i)
+	x := s.p.transferOf(i)
 	dur := c.Engine[s.p.groups[g].engine].TriggerHW
 	if x.many {
 		dur += d.TriggerMany
@@ -620,7 +641,7 @@ func (p *program) indirectHold(i uint32) float64 {
 	switch p.m.Instr.Opcode.At(int(i)) {
 	case components.OpcodeIndirectLoad, components.OpcodeIndirectSave:
 		d := &p.c.DMA
-		return d.IndirectHold * (max(0, d.SWGenerate-d.SWInterval) + p.measure(i).stream)
+		return d.IndirectHold * (max(0, d.SWGenerate-d.SWInterval) + p.transferOf(i).stream)
 	}
 	return 0
 }
@@ -628,17 +649,19 @@ func (p *program) indirectHold(i uint32) float64 {
 // trigger starts the transfer of a software trigger.
 func (s *sim) trigger(t float64, i uint32) {
 	g := int(s.p.group[i])
-	_, complete := s.transfer(g, i, t, s.p.measure(i))
+	_, complete := s.transfer(g, i, t, s.p.transferOf(i))
 	s.completed(i, t, t+float64(s.dur[i]), complete)
 }
 
-func (s *sim) transfer(g int, i uint32, t float64, x transfer) (begin, complete float64) {
+func (s *sim) transfer(g int, i uint32, t float64, x *transfer) (begin, complete float64) {
 	core := s.p.groups[g].core
 	begin, complete = s.dmas[core].serve(&s.p.c.DMA, t, x, g)
 	if s.opt.Complete != nil && !math.IsNaN(s.opt.Complete[i]) {
 		complete = s.opt.Complete[i]
 	}
-	s.begin[i] = begin
+	if s.begin != nil {
+		s.begin[i] = begin
+	}
 	return begin, complete
 }
 
@@ -724,44 +747,52 @@ func (s *sim) settle(i uint32, visible float64) {
 	}
 }
 
+// push adds an event. The first takes the place of the one that is being dealt
+// with: mostly a sequencer goes on, and the heap is gone through once.
 func (s *sim) push(e event) {
 	s.count++
 	e.n = s.count
+	if s.hole {
+		s.heap[0], s.hole = e, false
+		s.down()
+		return
+	}
 	h := append(s.heap, e)
 	i := len(h) - 1
 	for i > 0 {
 		up := (i - 1) / 2
-		if !before(&h[i], &h[up]) {
+		if !before(&e, &h[up]) {
 			break
 		}
-		h[i], h[up] = h[up], h[i]
+		h[i] = h[up]
 		i = up
 	}
+	h[i] = e
 	s.heap = h
 }
 
-func (s *sim) pop() event {
+// down moves the first event of the heap to where it belongs.
+func (s *sim) down() {
 	h := s.heap
-	top := h[0]
-	last := len(h) - 1
-	h[0] = h[last]
-	h = h[:last]
-	for i := 0; ; {
+	if len(h) == 0 {
+		return
+	}
+	e, i := h[0], 0
+	for {
 		c := 2*i + 1
-		if c >= last {
+		if c >= len(h) {
 			break
 		}
-		if c+1 < last && before(&h[c+1], &h[c]) {
+		if c+1 < len(h) && before(&h[c+1], &h[c]) {
 			c++
 		}
-		if !before(&h[c], &h[i]) {
+		if !before(&h[c], &e) {
 			break
 		}
-		h[i], h[c] = h[c], h[i]
+		h[i] = h[c]
 		i = c
 	}
-	s.heap = h
-	return top
+	h[i] = e
 }
 
 func before(a, b *event) bool { return a.t < b.t || a.t == b.t && a.n < b.n }

@@ -159,11 +159,8 @@ type transfer struct {
 	small  bool    // a read of short rows
 }
 
-// measure returns the transfer of instruction i.
-func (p *program) measure(i uint32) transfer {
-	t, _ := TransferOf(p.m, i)
-	return p.c.DMA.of(t)
-}
+// transferOf returns the transfer of instruction i.
+func (p *program) transferOf(i uint32) *transfer { return &p.transfers[p.shape[i]] }
 
 func (d *DMAConstants) of(t Transfer) transfer {
 	return transfer{Transfer: t, stream: d.Stream(t), many: t.Rows() > d.ManyRows, small: d.Small(t)}
@@ -228,7 +225,7 @@ func (d *DMAConstants) Start(t Transfer) float64 {
 
 // serve places a transfer triggered at t on the DMA engines and returns when
 // its data starts to move and when its semaphore has its final value.
-func (e *dmaEngines) serve(d *DMAConstants, t float64, x transfer, queue int) (begin, complete float64) {
+func (e *dmaEngines) serve(d *DMAConstants, t float64, x *transfer, queue int) (begin, complete float64) {
 	arrive := t + d.Start(x.Transfer)
 	backlog := e.free - arrive
 	extra := 0.0
