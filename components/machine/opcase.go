@@ -99,17 +99,17 @@ type OpUse struct {
 // Match tells whether the case holds for an instruction, and how much it says
 // about it: the number of its conditions, of which a function counts twice.
 func (c *OpCase) Match(u *OpUse) (conditions int, ok bool) {
-	for _, x := range []struct{ asked, met bool }{
-		{c.SBUF, !u.PSUM}, {c.PSUM, u.PSUM}, {c.In != 0, c.In == u.In}, {c.Out != 0, c.Out == u.Out}, {c.Strided, u.Strided},
-		{c.Stride16, u.Stride16}, {c.Vectors > 0, u.Vectors >= c.Vectors}, {c.Vectors > 1, u.Vectors >= c.Vectors}, {c.Fn != "", c.Fn == u.Fn}, {c.Fn != "", c.Fn == u.Fn},
-	} {
-		if !x.asked {
-			continue
+	if c.SBUF && u.PSUM || c.PSUM && !u.PSUM || c.In != 0 && c.In != u.In || c.Out != 0 && c.Out != u.Out ||
+		c.Strided && !u.Strided || c.Stride16 && !u.Stride16 || u.Vectors < c.Vectors || c.Fn != "" && c.Fn != u.Fn {
+		return 0, false
+	}
+	for _, asked := range [...]bool{c.SBUF, c.PSUM, c.In != 0, c.Out != 0, c.Strided, c.Stride16} {
+		if asked {
+			conditions++
 		}
-		if !x.met {
-			return 0, false
-		}
-		conditions++
+	}
+	if conditions += min(c.Vectors, 2); c.Fn != "" {
+		conditions += 2
 	}
 	return conditions, true
 }
