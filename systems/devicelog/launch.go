@@ -39,6 +39,7 @@ const (
 	diagOrphanFWEnd  = "firmware-orphan-end"  // a firmware end on a core that had not started
 	diagOpenLaunch   = "launch-open"          // a launch without the firmware end of some core
 	diagCoreSkew     = "firmware-start-skew"  // cores of a launch start more than 1000 cycles apart
+	diagFarZone      = "far-zone"             // zones absurdly far from all others
 	diagVendorFails  = "vendor-script-fails"  // the vendor's script raises an assertion on this log
 	diagTriscNames   = "trisc-zones-unmapped" // TRISC_n-KERNEL names, which the vendor's analyses do not look for
 )

@@ -20,7 +20,7 @@ type CoreBusy struct {
 }
 
 // DeviceMap is the core grid of a device with the share of its span (first
-// to last marker) in which any processor of the core was inside a kernel
+// to last zone) in which any processor of the core was inside a kernel
 // zone (a zone whose name ends in -KERNEL; every zone where there is none).
 type DeviceMap struct {
 	Device     int32
@@ -32,6 +32,8 @@ type DeviceMap struct {
 	MinX, MinY int32
 	MaxX, MaxY int32
 	AnyZone    bool // no kernel zones: every zone counts
+	Far        int  // zones far from all others, which are left out
+	FirstFar   int  // row of the marker that begins the first of them
 }
 
 // Occupancy makes the map of every device and session.
@@ -75,8 +77,9 @@ func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 			}
 			// The span is that of zones where there are any: counters may be read
 			// in a later pass, whose times are those of that pass.
-			if start, end, any := zoneSpan(l, t, d, uint32(s)); any {
-				m.Start, m.End = start, end
+			ext := extentOf(l, t, d, uint32(s))
+			if ext.zones > 0 {
+				m.Start, m.End, m.Far, m.FirstFar = ext.start, ext.end, ext.far, ext.firstFar
 			}
 			first := true
 			for c := range t.Cores {
@@ -92,6 +95,9 @@ func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 							continue
 						}
 						b.Zones++
+						if !ext.has(l, z) {
+							continue
+						}
 						iv := [2]uint64{l.Start(z), l.Start(z) + l.Dur(z)}
 						if kernel[l.Key(z)] {
 							kiv = append(kiv, iv)
@@ -115,24 +121,6 @@ func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 		}
 	}
 	return out
-}
-
-// zoneSpan returns the first start and the last end of a zone of a device in a
-// session.
-func zoneSpan(l *zonelog.DeviceLog, t *Topology, device int, session uint32) (start, end uint64, any bool) {
-	for _, lane := range t.ByDevice[device] {
-		for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
-			if l.Runs[l.Run[l.Zones.Begin[z]]].Session != session {
-				continue
-			}
-			from := l.Start(z)
-			if !any || from < start {
-				start = from
-			}
-			end, any = max(end, from+l.Dur(z)), true
-		}
-	}
-	return start, end, any
 }
 
 // sessionRange gives the marker rows of a session on a lane.

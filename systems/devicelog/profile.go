@@ -267,6 +267,10 @@ func (p *Profile) devices(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagno
 	}
 	for i := range p.Maps {
 		m := &p.Maps[i]
+		if m.Far > 0 {
+			diags.Add(diagFarZone, uint64(m.Far), l.Line(m.FirstFar), fmt.Sprintf("device %d: zones that lie more than %d times the extent of all others away from them: left out of the busy shares",
+				m.Device, farTimes))
+		}
 		for k := range p.Devices {
 			d := &p.Devices[k]
 			if d.Device != m.Device || d.Session != m.Session {
