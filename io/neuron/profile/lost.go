@@ -17,7 +17,9 @@ import (
 // between like neighbours elsewhere on the engine, with its cost and its
 // semaphore operations. A wait for a counter that only grows asks for as much
 // more than the wait before it as there; steps of the runtime's barriers are
-// the same every time. Longer gaps are counted only.
+// the same every time. Longer gaps are counted only. The runtime's part before
+// the kernel is the same on all cores, so an engine that begins behind its twin
+// on another core has lost what is between.
 
 // gap is where records are missing: between rows a and b of one engine.
 type gap struct {
@@ -45,10 +47,10 @@ func (a *assembler) fillGaps() {
 			gaps = append(gaps, gap{uint32(k - 1), uint32(k), y.pc - x.pc - 1})
 		}
 	}
-	if len(gaps) == 0 {
+	lost, inferred := a.lostFirst(order), 0
+	if len(gaps) == 0 && len(lost) == 0 {
 		return
 	}
-	lost, inferred := map[string]int{}, 0
 	for _, g := range gaps {
 		x := order[g.a]
 		lost[profilerName(a.rows[x].engine)] += int(g.count)
@@ -76,6 +78,41 @@ func (a *assembler) fillGaps() {
 	}
 	a.m.Note(components.NoteInferred, fmt.Sprintf("the profile lost %d %s (%s: gaps of the program counter), %d inferred from like places: the kernel time is not known exactly",
 		total, noun, strings.Join(parts, ", "), inferred), total)
+}
+
+// mostLostFirst is how many records an engine may begin behind its twin for
+// them to be lost.
+const mostLostFirst = 4
+
+// lostFirst counts, by engine, the records that are missing before the first
+// one: as many as the program counter of the engine on another core is ahead.
+func (a *assembler) lostFirst(order []uint32) map[string]int {
+	type place struct {
+		core   uint32
+		engine components.Engine
+	}
+	first := map[place]uint32{}
+	least := map[components.Engine]uint32{}
+	for _, i := range order {
+		r := &a.rows[i]
+		if r.pc == 0 {
+			continue
+		}
+		p := place{uint32(a.coreNum[r.core]), r.engine}
+		if pc, ok := first[p]; !ok || r.pc < pc {
+			first[p] = r.pc
+		}
+		if pc, ok := least[r.engine]; !ok || r.pc < pc {
+			least[r.engine] = r.pc
+		}
+	}
+	lost := map[string]int{}
+	for p, pc := range first {
+		if d := pc - least[p.engine]; d > 0 && d <= mostLostFirst {
+			lost[profilerName(p.engine)] += int(d)
+		}
+	}
+	return lost
 }
 
 // jumps reports whether the program counter may skip behind a row.
