@@ -3,74 +3,96 @@ package devicelog
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// pyJSON writes what Python's json.dump(indent=2) writes.
+// pyJSON writes what Python's json.dump(indent=2, sort_keys=True) writes.
 type pyJSON struct {
 	w     *bufio.Writer
 	depth int
-	empty bool // nothing yet in the innermost container
-	after bool // a key was written, its value comes
 }
 
-func (j *pyJSON) next() {
-	if j.after {
-		j.after = false
-		return
+// A value is a string, uint64, float64, bool, number, []string, nil, a dict, a
+// list, or a function that makes one when its turn comes, so that no more of a
+// document is held than what is being written.
+type (
+	dict   map[string]any
+	list   func(add func(any))
+	number string // as it is written
+)
+
+func (j *pyJSON) value(v any) {
+	switch v := v.(type) {
+	case nil:
+		j.w.WriteString("null")
+	case string:
+		j.quote(v)
+	case number:
+		j.w.WriteString(string(v))
+	case uint64:
+		j.w.WriteString(strconv.FormatUint(v, 10))
+	case float64:
+		j.w.WriteString(pyFloat(v))
+	case bool:
+		j.w.WriteString(strconv.FormatBool(v))
+	case func() any:
+		j.value(v())
+	case []string:
+		j.value(list(func(add func(any)) {
+			for _, s := range v {
+				add(s)
+			}
+		}))
+	case list:
+		j.items('[', ']', func(next func()) {
+			v(func(x any) {
+				next()
+				j.value(x)
+			})
+		})
+	case dict:
+		j.items('{', '}', func(next func()) {
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				next()
+				j.quote(k)
+				j.w.WriteString(": ")
+				j.value(v[k])
+			}
+		})
+	default:
+		panic(fmt.Sprintf("devicelog: %T in a JSON document", v))
 	}
-	if j.depth == 0 {
-		return
-	}
-	if !j.empty {
-		j.w.WriteByte(',')
-	}
-	j.newline()
-	j.empty = false
 }
 
-func (j *pyJSON) newline() {
-	j.w.WriteByte('\n')
-	for range j.depth {
-		j.w.WriteString("  ")
+// items writes a container; write calls next before each item.
+func (j *pyJSON) items(first, last byte, write func(next func())) {
+	newline := func() {
+		j.w.WriteByte('\n')
+		for range j.depth {
+			j.w.WriteString("  ")
+		}
 	}
-}
-
-func (j *pyJSON) open(c byte) {
-	j.next()
-	j.w.WriteByte(c)
+	j.w.WriteByte(first)
 	j.depth++
-	j.empty = true
-}
-
-func (j *pyJSON) close(c byte) {
+	empty := true
+	write(func() {
+		if !empty {
+			j.w.WriteByte(',')
+		}
+		empty = false
+		newline()
+	})
 	j.depth--
-	if !j.empty {
-		j.newline()
+	if !empty {
+		newline()
 	}
-	j.w.WriteByte(c)
-	j.empty = false
-}
-
-func (j *pyJSON) key(s string) {
-	j.next()
-	j.quote(s)
-	j.w.WriteString(": ")
-	j.after = true
-}
-
-func (j *pyJSON) raw(s string) {
-	j.next()
-	j.w.WriteString(s)
-}
-
-func (j *pyJSON) str(s string) {
-	j.next()
-	j.quote(s)
+	j.w.WriteByte(last)
 }
 
 // quote writes an ASCII JSON string.

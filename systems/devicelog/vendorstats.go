@@ -20,10 +20,6 @@ type Vendor struct {
 	Setup   Setup
 	Devices []VendorDevice
 	Diags   zonelog.Diagnostics
-
-	// iteration has, for markers of the core being written, the firmware start
-	// before; nil where the era's script does not write it.
-	iteration map[uint32]uint32
 }
 
 // VendorDevice is one device of it.
