@@ -44,7 +44,7 @@ ENTRY main {
   ROOT o = %[3]s[%[1]s,%[2]s] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 `, s, d, t)
-		it := Item{Class: classGraphs, Name: "attention " + row["dtype"] + " " + s, Machine: "trn2", Quantity: "device latency",
+		it := Item{Class: classGraphs, Name: "attention " + row["dtype"] + " " + s, Machine: "trn2", Quantity: deviceLatency,
 			Measured: number(row["p50_us"]) * 1e3, Source: fmt.Sprintf("%s, line %d", f.path, n+2)}
 		out = append(out, graphJob(it, opt, text))
 	}
@@ -86,7 +86,7 @@ ENTRY main {
   ROOT y = %[4]s[%[1]s,%[3]s] multiply(h, t5)
 }
 `, m, k, c, t)
-		it := Item{Class: classGraphs, Name: "MLP " + row["dtype"] + " " + row["config"], Machine: "trn2", Quantity: "device latency",
+		it := Item{Class: classGraphs, Name: "MLP " + row["dtype"] + " " + row["config"], Machine: "trn2", Quantity: deviceLatency,
 			Measured: number(row["p50_us"]) * 1e3, Source: fmt.Sprintf("%s, line %d", f.path, n+2)}
 		out = append(out, graphJob(it, opt, text))
 	}
@@ -107,6 +107,6 @@ func graphJob(it Item, opt *Options, text string) job {
 		defer src.Close()
 		r := systems.Request{Reading: systems.Reading{Source: src, Jobs: max(opt.Jobs, 1)}}
 		r.Machine, r.Model, r.Loops = it.Machine, components.Calibrated, components.Trips
-		return simulate(ctx, i, true, r)
+		return simulate(ctx, i, r)
 	}}
 }

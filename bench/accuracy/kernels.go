@@ -19,17 +19,41 @@ import (
 
 const classKernels = "NKI kernels"
 
-// simulate predicts an input and fills an item with its latency, or with its
-// device latency.
-func simulate(ctx context.Context, i *Item, device bool, r systems.Request) error {
+// The quantities that kernels are measured in.
+const (
+	kernelTime    = "kernel time"
+	deviceLatency = "device latency"
+	profilerTotal = "profiler total"
+)
+
+// quantityOf is what a table's description of the measurement measures. The
+// profiler's total of trn2 has the runtime's preamble in it (profiler_ns);
+// other machines have no such profile, and their kernel time stands for it.
+func quantityOf(how, machine string) string {
+	how = strings.ToLower(how)
+	switch {
+	case machine == "trn2" && (strings.Contains(how, "total_time") || strings.Contains(how, "total time")):
+		return profilerTotal
+	case strings.Contains(how, "benchmark") || strings.Contains(how, "neuron-bench"):
+		return deviceLatency
+	}
+	return kernelTime
+}
+
+// simulate predicts an input and fills an item with its latency and what its
+// quantity adds to it.
+func simulate(ctx context.Context, i *Item, r systems.Request) error {
 	res, err := systems.Simulate(ctx, r)
 	if err != nil {
 		return err
 	}
 	s := res.Summary()
 	latency, extra := float64(s.LatencyA), 0.0
-	if device && s.Launch != nil {
+	switch {
+	case i.Quantity == deviceLatency && s.Launch != nil:
 		extra = float64(*s.Launch)
+	case i.Quantity == profilerTotal:
+		extra, _ = res.World.Machine.Calibrated.Constant("profiler_ns")
 	}
 	lo, hi := latency, latency
 	if s.Range != nil {
@@ -57,6 +81,10 @@ func kernelRequest(opt *Options, path, machine string, call format.KernelCall, a
 	return r
 }
 
+// benchQuantity is what the table of benchmark kernels has: of trn2 the
+// benchmark's time, of trn1 the profiler's.
+var benchQuantity = map[string]string{"trn2": deviceLatency, "trn1": kernelTime}
+
 // benchJobs predicts benchmark kernels by name: NAME_*.py in a folder called
 // kernels. Shapes come from the reference next to them.
 func benchJobs(f *file, all []string, opt *Options) ([]job, error) {
@@ -74,7 +102,7 @@ func benchJobs(f *file, all []string, opt *Options) ([]job, error) {
 			if !(ms > 0) {
 				continue
 			}
-			it := Item{Class: classKernels + " on " + mach, Name: row["kernel"], Machine: mach, Quantity: "kernel time", Measured: ms * 1e6,
+			it := Item{Class: classKernels + " on " + mach, Name: row["kernel"], Machine: mach, Quantity: benchQuantity[mach], Measured: ms * 1e6,
 				Source: fmt.Sprintf("%s, line %d", f.path, n+2)}
 			out = append(out, sourceJob(it, opt, path, mach, format.KernelCall{}, false))
 		}
@@ -93,7 +121,7 @@ func sourceJob(it Item, opt *Options, path, mach string, call format.KernelCall,
 		it.Reason = errNotExecuted.Error()
 	}
 	return job{it, func(ctx context.Context, i *Item) error {
-		err := simulate(ctx, i, false, kernelRequest(opt, path, mach, call, asWritten))
+		err := simulate(ctx, i, kernelRequest(opt, path, mach, call, asWritten))
 		if err != nil {
 			return errors.New(strings.ReplaceAll(err.Error(), filepath.Dir(path)+string(filepath.Separator), ""))
 		}
@@ -108,7 +136,7 @@ func kernelJobs(f *file, all []string, opt *Options) ([]job, error) {
 		mach, _, _ := strings.Cut(row["machine"], ",")
 		mach, _, _ = strings.Cut(strings.TrimSpace(mach), " ")
 		mach, _, _ = strings.Cut(mach, ".")
-		it := Item{Class: classKernels + " on " + mach, Name: row["id"], Machine: mach, Quantity: "kernel time", Measured: number(row["latency_us"]) * 1e3,
+		it := Item{Class: classKernels + " on " + mach, Name: row["id"], Machine: mach, Quantity: quantityOf(row["how"], mach), Measured: number(row["latency_us"]) * 1e3,
 			Source: fmt.Sprintf("%s, line %d", f.path, n+2), Origin: strings.Trim(row["repo"]+" "+row["commit"]+", "+row["licence"], " ,")}
 		at := slices.IndexFunc(all, func(p string) bool {
 			return filepath.Base(p) == "kernel.py" && filepath.Base(filepath.Dir(p)) == row["id"]

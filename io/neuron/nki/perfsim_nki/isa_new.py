@@ -258,6 +258,16 @@ def register_store(dst: Any, src: Any) -> None:
     emit("TensorSave", "SP", [want(dst, "dst")], [])
 
 
+def scalar_load(src: Any) -> Register:
+    """A number of a tile for the sequencers."""
+    return register_alloc(want(src, "src"))
+
+
+def scalar_store(dst: Any, src: Any) -> None:
+    """Such a number to a tile."""
+    register_store(dst, src)
+
+
 def scalar_tensor_tensor(dst: Any, data: Any, op0: Any, operand0: Any, op1: Any, operand1: Any, reverse0: bool = False, reverse1: bool = False,
                          name: Any = None, mask: Any = None) -> None:
     """(data op0 scalar) op1 tensor."""
@@ -364,9 +374,10 @@ def tensor_scalar_cumulative(dst: Any, src: Any, op0: Any, op1: Any, imm0: Any, 
     emit("TensorTensorScan", "DVE", [want(dst, "dst")], ins, op0=op_name(op0), op1=op_name(op1))
 
 
-def tensor_scalar_reduce(dst: Any, data: Any, op0: Any, operand0: Any, reduce_op: Any, reduce_res: Any, reverse0: bool = False,
-                         name: Any = None) -> None:
+def tensor_scalar_reduce(dst: Any, data: Any, op0: Any, operand0: Any, reduce_op: Any, reduce_res: Any = None, reverse0: bool = False,
+                         reduce_cmd: Any = _reduce.reset_reduce, reduce_init: Any = None, reduce_res_negate: bool = False, name: Any = None) -> None:
     """tensor_scalar with a reduction."""
+    op_name(reduce_op, "reduce_op"), value_of(reduce_cmd, "reduce_cmd")
     tensor_scalar(dst, data, op0, operand0, reverse0, engine=_engine.vector)
     if reduce_res is not None:
         emit("DveReadAccumulator", "DVE", [want(reduce_res, "reduce_res")], [])
@@ -392,7 +403,7 @@ FUNCTIONS: Dict[str, Any] = {
         activation, activation_reduce, affine_select, bn_stats, bn_aggr, core_barrier, dma_copy, dma_transpose, dma_compute, dropout, exponential,
         iota, local_gather, max8, memset, nc_find_index8, nc_match_replace8, nc_matmul, nc_matmul_mx, nc_n_gather, nc_stream_shuffle,
         nc_transpose, nonzero_with_count, quantize_mx, rand2, rng, rand_get_state, rand_set_state, set_rng_seed, range_select, reciprocal,
-        register_alloc, register_load, register_move, register_store, scalar_tensor_tensor, select_reduce, sendrecv, sequence_bounds,
+        register_alloc, register_load, register_move, register_store, scalar_load, scalar_store, scalar_tensor_tensor, select_reduce, sendrecv, sequence_bounds,
         tensor_copy, tensor_copy_dynamic_src, tensor_copy_dynamic_dst, tensor_copy_predicated, tensor_partition_reduce, tensor_reduce,
         tensor_scalar, tensor_scalar_cumulative, tensor_scalar_reduce, tensor_tensor, tensor_tensor_scan, get_nc_version,
     )
@@ -403,7 +414,8 @@ def module(name: str) -> Any:
     """Return the module nki.isa."""
     from .install import ApiModule
 
-    m = ApiModule(name)
+    m: Any = ApiModule(name)
+    m.NkiScalar = m.VirtualRegister = Register
     for table in (FUNCTIONS, ENUMS, ENGINES):
         for k, v in table.items():
             setattr(m, k, v)

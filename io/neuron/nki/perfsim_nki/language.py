@@ -460,6 +460,21 @@ def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> Any:
     return ranged(start, stop, step)
 
 
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], Any], step: Any = 1) -> None:
+    """A loop of the device over a function."""
+    for i in dynamic_range(lower, upper, step):
+        body_fun(i)
+
+
+def while_loop(init: Any, body_fun: Callable[[Any], Any]) -> None:
+    """A loop of the device while a register is not zero; what it holds is not known here."""
+    value = init.value if getattr(init, "perfsim_register", False) else plain(init)
+    if value == 0:
+        return
+    current().note("loops whose bounds come from memory run once")
+    body_fun(init)
+
+
 def module(name: str, old: bool) -> types.ModuleType:
     """Return the module nki.language."""
     from .install import ApiModule
@@ -480,7 +495,7 @@ def module(name: str, old: bool) -> types.ModuleType:
     for f in (ndarray, zeros, ones, full, zeros_like, empty_like, rand, random_seed, shared_constant, shared_identity_matrix,
               load_transpose2d, static_cast, atomic_rmw, matmul, transpose, where, broadcast_to, expand_dims, loop_reduce, all_reduce,
               softmax, rms_norm, dropout, gather_flattened, ds, par_dim, spmd_dim, program_id, num_programs, program_ndim, device_print,
-              sequential_range, affine_range, static_range, dynamic_range, arange):
+              sequential_range, affine_range, static_range, dynamic_range, fori_loop, while_loop, arange):
         setattr(m, f.__name__, f)
     m.load, m.store = nl_load, nl_store  # type: ignore[attr-defined]
     m.mgrid = MeshGrid()  # type: ignore[attr-defined]
