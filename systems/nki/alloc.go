@@ -116,6 +116,7 @@ type usage struct {
 	spilled            int   // tiles that did not fit
 	spillBytes         int64 // of them, in all partitions
 	fixed              int
+	moved              spilling
 }
 
 // allocate gives every tile an address: by age, and by best fit where that

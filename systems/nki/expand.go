@@ -80,6 +80,8 @@ type expander struct {
 	dram   map[int32]uint32
 	single []bool // tensors with one buffer for all iterations
 	hoist  hoist
+	once   []bool // tensors whose loads are made once; nil for none
+	parts  map[onceKey]uint32
 	left   int // executions that the hoists saved
 	p      *nkirecord.Program
 }
@@ -122,6 +124,9 @@ func (x *expander) program(ctx context.Context, p *nkirecord.Program) error {
 	clear(x.ones)
 	clear(x.ident)
 	x.hoist = hoist{}
+	if x.opt.LoadOnce {
+		x.once, x.parts = once(x.rec, p), map[onceKey]uint32{}
+	}
 	if x.opt.Hoist {
 		x.hoist = invariant(x.rec, p)
 	}

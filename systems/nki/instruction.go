@@ -23,10 +23,23 @@ func (x *expander) instruction(s *nkirecord.Step) error {
 		return fmt.Errorf("the kernel has more than %d instructions", x.opt.MaxInstructions)
 	}
 	f := &x.rec.Forms[s.Form]
+	var part onceKey
+	keep := false
+	if x.once != nil && f.Op == "DMACopy" && x.once[x.p.Values[s.First].C] {
+		known := false
+		if part, known = x.loadedBefore(s); known {
+			x.left++
+			return nil
+		}
+		keep = true
+	}
 	var buf [6]ref
 	refs, err := x.operands(f, s, buf[:0])
 	if err != nil {
 		return err
+	}
+	if keep {
+		x.parts[part] = refs[0].tile
 	}
 	matmul := f.Op == "Matmult" || f.Op == "MatmultMx" || f.Op == "Transpose" && f.Engine == "PE"
 	x.initial(s.Form, refs, matmul)

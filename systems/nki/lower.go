@@ -39,6 +39,9 @@ func Lower(ctx context.Context, rec *nkirecord.Record, mach *machine.Machine, op
 		return nil, fmt.Errorf("%s: the kernel has no instructions", rec.File)
 	}
 	use := x.allocate()
+	if use.spilled > 0 {
+		use = x.allocateSpilling(cores)
+	}
 	order, exchanges, err := x.merge(cores)
 	if err != nil {
 		return nil, err
@@ -147,7 +150,8 @@ type builder struct {
 	rec   *nkirecord.Record
 	mach  *machine.Machine
 	cores int
-	any   []bool // by row: the engine is ours to choose
+	any   []bool  // by row: the engine is ours to choose
+	forms []int32 // by row; -1 for none
 	where []uint32
 	srcs  []ecs.Symbol
 	funcs []ecs.Symbol
@@ -249,7 +253,7 @@ func (b *builder) fill(order []int32, ex []exchange) {
 	for _, c := range []ecs.AnyColumn{&in.OutElems, &in.DMARow, &in.DMABytes, &in.Queue, &in.Source, &in.Func} {
 		c.SetLen(n)
 	}
-	b.any = make([]bool, n)
+	b.any, b.forms = make([]bool, n), make([]int32, n)
 	var ops []components.AccessPattern
 	for i, o := range order {
 		var r row
@@ -300,7 +304,7 @@ func (b *builder) fill(order []int32, ex []exchange) {
 			in.Source.Set(i, b.srcs[r.form])
 			in.Func.Set(i, b.funcs[r.form])
 		}
-		b.any[i] = r.any
+		b.any[i], b.forms[i] = r.any, r.form
 	}
 }
 
@@ -354,16 +358,36 @@ func joined(o *components.AccessPattern, dims [][2]int64) {
 	}
 }
 
-// candidates are the engines that may execute an opcode for which the kernel
-// names none; the first is taken where the machine has no costs.
-func candidates(op components.Opcode, flags components.Flags) []components.Engine {
+// candidates are the engines that may execute an instruction for which the
+// kernel names none; the first is taken where the machine has no costs.
+//
+// Where DVE and Activation exclude one another on PSUM (trn1), copies from it
+// are Activation's while the PE has more to do than Activation: nothing is won
+// by sharing them. The counters of public profiles on trn1 show that: kernels
+// whose only other work is matmuls keep the DVE idle (bmm, matmul), and the DVE
+// of lora has the additions alone.
+func (b *builder) candidates(op components.Opcode, flags components.Flags, form int32, busy *[components.NumEngines]float64) []components.Engine {
+	both := []components.Engine{components.DVE, components.Activation}
 	switch op {
 	case components.OpcodeTensorCopy:
-		return []components.Engine{components.DVE, components.Activation}
+		if b.mach.Reference.Couplings && flags&components.FlagSrcPSUM != 0 && busy[components.Activation] < busy[components.PE] {
+			return both[1:]
+		}
+		return both
+	case components.OpcodeTensorScalar, components.OpcodeTensorScalarPtr:
+		if form >= 0 && affine(&b.rec.Forms[form].Attrs) {
+			return both
+		}
 	case components.OpcodeMemset:
 		return []components.Engine{components.DVE} // documented for nki.isa.memset
 	}
 	return nil
+}
+
+// affine tells whether a tensor_scalar is data x scale + bias, which Activation
+// computes too.
+func affine(a *nkirecord.Attrs) bool {
+	return a.Op0 == "multiply" && (a.Op1 == "" || a.Op1 == "add") || a.Op0 == "add" && a.Op1 == ""
 }
 
 // engines gives instructions without an engine to the one that would be done
@@ -382,13 +406,17 @@ func (b *builder) engines() {
 		return t
 	}
 	for i, op := range in.Opcode.Slice() {
+		core := int(in.Lane.At(i) / components.LanesPerCore)
+		if op.IsMatmul() {
+			cycles, passes := nominal.Columns(i)
+			busy[core][components.PE] += cycles * float64(passes) * 100 / float64(b.mach.Clock.PEArray)
+		}
 		if op.IsDMA() || op.IsMatmul() {
 			continue
 		}
-		core := int(in.Lane.At(i) / components.LanesPerCore)
 		e := in.Engine.At(i)
 		if b.any[i] {
-			list := candidates(op, in.Flags.At(i))
+			list := b.candidates(op, in.Flags.At(i), b.forms[i], &busy[core])
 			best, at := e, 0.0
 			for k, c := range list {
 				if t := busy[core][c] + takes(i, c); k == 0 || t < at {
@@ -479,9 +507,14 @@ func (b *builder) notes(u usage) {
 	attr("nki.api", b.rec.Generation)
 	attr("nki.sbuf_peak_bytes", u.sbufPeak)
 	attr("nki.psum_peak_bytes", u.psumPeak)
-	if u.spilled > 0 {
-		attr("nki.spill_bytes", u.spillBytes)
-		m.Note(components.NoteSpills, fmt.Sprintf("tiles do not fit into %d KiB of SBUF a partition: the compiler spills them, which this prediction has not: the latency is not known within a factor of two", b.x.opt.SBUF>>10), u.spilled)
+	if n := u.moved.saved + u.moved.reloaded + u.spillBytes; n > 0 {
+		attr("nki.spill_bytes", n)
+		text := fmt.Sprintf("tiles do not fit into %d KiB of SBUF a partition: %.1f MB are saved and %.1f MB loaded again; the compiler may choose others, "+
+			"so that the latency is not known within a factor of two", b.x.opt.SBUF>>10, float64(u.moved.saved)/1e6, float64(u.moved.reloaded)/1e6)
+		if u.spilled > 0 {
+			text += fmt.Sprintf("; tiles of %.1f MB found no room even so", float64(u.spillBytes)/1e6)
+		}
+		m.Note(components.NoteSpills, text, max(u.spilled, 1))
 	}
 	if n := b.x.left; n > 0 {
 		m.Note("nki-hoist", "instructions that do the same in every iteration of a loop run in the first only, as compilers of the old API have it", n)

@@ -24,6 +24,9 @@ type Options struct {
 	// SingleMatmul gives the loaded operand of nl.matmul one buffer: the compiler
 	// versions with which the old API was measured on trn2 do not prefetch it.
 	SingleMatmul bool
+	// LoadOnce loads each part of the right operand of nl.matmul once, as the
+	// compiler of trn1 does.
+	LoadOnce bool
 	// Jobs is how many goroutines may work.
 	Jobs int
 }
@@ -44,6 +47,8 @@ const hardwareDGE = 30
 // resolve replaces what depends on API and machine.
 func (o *Options) resolve(newAPI bool, arch int) {
 	o.Hoist = o.Hoist && !newAPI
+	o.LoadOnce = o.LoadOnce && !newAPI && arch < hardwareDGE
+	o.SingleMatmul = o.SingleMatmul && !o.LoadOnce
 	if o.Policy == orderByAPI {
 		o.Policy = sched.TimeAware
 		if newAPI {
@@ -57,5 +62,5 @@ func (o *Options) resolve(newAPI bool, arch int) {
 
 // DefaultOptions are those of a kernel about which nothing else is known.
 func DefaultOptions() Options {
-	return Options{Policy: orderByAPI, SBUF: sbufBytes, MaxInstructions: 1 << 24, Hoist: true, SingleMatmul: true, Jobs: 1}
+	return Options{Policy: orderByAPI, SBUF: sbufBytes, MaxInstructions: 1 << 24, Hoist: true, SingleMatmul: true, LoadOnce: true, Jobs: 1}
 }
