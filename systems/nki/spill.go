@@ -353,6 +353,7 @@ func (s *spiller) reload(id uint32, form int32) {
 		for _, l := range t.loads {
 			if l.row.op != components.OpcodeMemset {
 				s.moved.reloaded += o.bytes * int64(o.parts) / int64(len(t.loads))
+				l.row.flags |= components.FlagSpill
 			}
 			refs := make([]ref, len(l.refs))
 			copy(refs, l.refs)
