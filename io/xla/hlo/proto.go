@@ -2,7 +2,7 @@ package hlo
 
 import (
 	"fmt"
-	"slices"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -118,12 +118,14 @@ func SniffProto(head []byte) bool {
 	return false
 }
 
+// absent stands for an id that a message does not have.
+const absent = math.MinInt64
+
 // compProto is what is known of a computation before its instructions are
 // read.
 type compProto struct {
 	name, thread string
 	id, root     int64
-	hasRoot      bool
 	instrs       [][]byte
 	at           []byte
 }
@@ -133,33 +135,22 @@ func (r *protoReader) module(b []byte) {
 	r.shapes = map[string]opgraph.ShapeID{}
 	r.comps = map[int64]opgraph.CompID{}
 	r.ops = map[int64]opgraph.OpID{}
+	var name, entryName string
+	entryID := int64(absent)
+	var schedule, aliases, frames, devices []byte
 	var comps []compProto
-	var entryID int64
-	hasEntry := false
-	entryName := ""
-	var sequences map[int64][]int64
+	var at [][]byte
+	r.scan(b, 1, &name, 2, &entryName, 3, &at, 6, &entryID, 7, &schedule, 8, &aliases, 15, &devices, 17, &frames)
+	r.g.Name = r.g.Str(name)
+	sequences := r.schedule(schedule)
+	r.aliases(aliases)
+	r.frames(frames)
+	r.scan(devices, 1, &r.g.Replicas, 2, &r.g.Partitions)
 	total := 0
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			r.g.Name = r.g.Str(m.str())
-		case 2:
-			entryName = m.str()
-		case 3:
-			c := r.comp(m.data)
-			total += len(c.instrs)
-			comps = append(comps, c)
-		case 6:
-			entryID, hasEntry = m.int(), true
-		case 7:
-			sequences = r.schedule(m.data)
-		case 8:
-			r.aliases(m.data)
-		case 17:
-			r.frames(m.data)
-		case 15:
-			r.deviceAssignment(m.data)
-		}
+	for _, b := range at {
+		c := r.comp(b)
+		total += len(c.instrs)
+		comps = append(comps, c)
 	}
 	r.g.Reserve(total)
 	for i, c := range comps {
@@ -168,11 +159,11 @@ func (r *protoReader) module(b []byte) {
 			return
 		}
 		r.comps[c.id] = opgraph.CompID(i)
-		if hasEntry && c.id == entryID || !hasEntry && c.name == entryName {
+		if c.id == entryID || entryID == absent && c.name == entryName {
 			r.g.Entry = opgraph.CompID(i)
 		}
 	}
-	r.g.IsScheduled = sequences != nil
+	r.g.IsScheduled = schedule != nil
 	for _, c := range comps {
 		if r.err != nil {
 			return
@@ -185,44 +176,23 @@ func (r *protoReader) module(b []byte) {
 }
 
 func (r *protoReader) comp(b []byte) compProto {
-	c := compProto{at: b}
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			c.name = m.str()
-		case 2:
-			c.instrs = append(c.instrs, m.data)
-		case 5:
-			c.id = m.int()
-		case 6:
-			c.root, c.hasRoot = m.int(), true
-		case 8:
-			c.thread = m.str()
-		}
-	}
+	c := compProto{at: b, root: absent}
+	r.scan(b, 1, &c.name, 2, &c.instrs, 5, &c.id, 6, &c.root, 8, &c.thread)
 	return c
 }
 
 // schedule reads HloScheduleProto: computation id to instruction ids.
 func (r *protoReader) schedule(b []byte) map[int64][]int64 {
 	out := map[int64][]int64{}
-	for m := r.message(b); m.next(); {
-		if m.num != 1 {
-			continue
-		}
+	var entries [][]byte
+	r.scan(b, 1, &entries)
+	for _, e := range entries {
 		var key int64
+		var lists [][]byte
+		r.scan(e, 1, &key, 2, &lists)
 		var seq []int64
-		for e := r.message(m.data); e.next(); {
-			switch e.num {
-			case 1:
-				key = e.int()
-			case 2:
-				for s := r.message(e.data); s.next(); {
-					if s.num == 1 {
-						seq = s.ints(seq)
-					}
-				}
-			}
+		for _, l := range lists {
+			r.scan(l, 1, &seq)
 		}
 		out[key] = seq
 	}
@@ -230,85 +200,40 @@ func (r *protoReader) schedule(b []byte) map[int64][]int64 {
 }
 
 func (r *protoReader) aliases(b []byte) {
-	for m := r.message(b); m.next(); {
-		if m.num != 1 {
-			continue
-		}
+	var entries [][]byte
+	r.scan(b, 1, &entries)
+	for _, e := range entries {
 		var out, part []int64
-		var a opgraph.Alias
-		for e := r.message(m.data); e.next(); {
-			switch e.num {
-			case 1:
-				out = e.ints(out)
-			case 2:
-				a.Parameter = int32(min(max(e.int(), -1), 1<<30))
-			case 3:
-				part = e.ints(part)
-			case 4:
-				a.Must = e.val == 2
-			}
-		}
-		a.Output, a.Param = r.g.AddPath(out...), r.g.AddPath(part...)
-		r.g.Aliases = append(r.g.Aliases, a)
-	}
-}
-
-func (r *protoReader) deviceAssignment(b []byte) {
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			r.g.Replicas = m.int()
-		case 2:
-			r.g.Partitions = m.int()
-		}
+		var param, kind int64
+		r.scan(e, 1, &out, 2, &param, 3, &part, 4, &kind)
+		r.g.Aliases = append(r.g.Aliases, opgraph.Alias{Output: r.g.AddPath(out...), Param: r.g.AddPath(part...),
+			Parameter: int32(min(max(param, -1), 1<<30)), Must: kind == 2})
 	}
 }
 
 // frames reads StackFrameIndexProto.
 func (r *protoReader) frames(b []byte) {
-	var files, functions []opgraph.StrID
-	var places []opgraph.StackFrame
-	at := func(v []opgraph.StrID, i uint64) opgraph.StrID {
+	var files, functions, locations, entries [][]byte
+	r.scan(b, 1, &files, 2, &functions, 3, &locations, 4, &entries)
+	at := func(v [][]byte, i uint64) opgraph.StrID {
 		if i == 0 || i > uint64(len(v)) {
 			return 0
 		}
-		return v[i-1]
+		return r.g.Str(r.str(v[i-1]))
+	}
+	var places []opgraph.StackFrame
+	for _, l := range locations {
+		var f opgraph.StackFrame
+		var file, function uint64
+		r.scan(l, 1, &file, 2, &function, 3, &f.Line, 4, &f.Column, 5, &f.EndLine, 6, &f.EndCol)
+		f.File, f.Function = at(files, file), at(functions, function)
+		places = append(places, f)
 	}
 	var frames [][2]uint64
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			files = append(files, r.g.Str(m.str()))
-		case 2:
-			functions = append(functions, r.g.Str(m.str()))
-		case 3:
-			var f opgraph.StackFrame
-			for e := r.message(m.data); e.next(); {
-				switch e.num {
-				case 1:
-					f.File = at(files, e.val)
-				case 2:
-					f.Function = at(functions, e.val)
-				case 3:
-					f.Line = uint32(e.val)
-				case 4:
-					f.Column = uint32(e.val)
-				case 5:
-					f.EndLine = uint32(e.val)
-				case 6:
-					f.EndCol = uint32(e.val)
-				}
-			}
-			places = append(places, f)
-		case 4:
-			var f [2]uint64
-			for e := r.message(m.data); e.next(); {
-				if e.num == 1 || e.num == 2 {
-					f[e.num-1] = e.val
-				}
-			}
-			frames = append(frames, f)
-		}
+	for _, e := range entries {
+		var f [2]uint64
+		r.scan(e, 1, &f[0], 2, &f[1])
+		frames = append(frames, f)
 	}
 	for i, f := range frames {
 		var fr opgraph.StackFrame
@@ -357,7 +282,7 @@ func (r *protoReader) computation(c compProto, seq []int64) {
 		}
 	}
 	root := opgraph.NoOp
-	if r.err == nil && c.hasRoot {
+	if r.err == nil && c.root != absent {
 		op, ok := r.ops[c.root]
 		if !ok {
 			r.failAt(c.at, "root %d of computation %q is missing", c.root, c.name)
@@ -484,18 +409,9 @@ func callRole(k opgraph.OpKind, i int) opgraph.CallRole {
 
 func (r *protoReader) metadata(op opgraph.OpID, b []byte) {
 	t := &r.g.Ops
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 2:
-			t.OpName[op] = r.g.Str(m.str())
-		case 3:
-			t.SourceFile[op] = r.g.Str(m.str())
-		case 4:
-			t.SourceLine[op] = uint32(m.val)
-		case 15:
-			t.Frame[op] = uint32(m.val)
-		}
-	}
+	var name, file string
+	r.scan(b, 2, &name, 3, &file, 4, &t.SourceLine[op], 15, &t.Frame[op])
+	t.OpName[op], t.SourceFile[op] = r.g.Str(name), r.g.Str(file)
 }
 
 // primitive maps PrimitiveType to an element type.
@@ -601,53 +517,24 @@ func (r *protoReader) shape(b []byte, depth int) (opgraph.ShapeID, bool) {
 // minor_to_major:T(tile)L(align)E(bits)S(space)SC(dim:indices)M(bytes).
 func (r *protoReader) layout(b []byte, rank int) string {
 	var order []int64
-	var rest []byte
-	var tiles, split []byte
+	var rest, split []byte
+	var tiles, splits [][]byte
 	var align, bits, space, prefix int64
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			order = m.ints(order)
-		case 6:
-			var dims []int64
-			for e := r.message(m.data); e.next(); {
-				if e.num == 1 {
-					dims = e.ints(dims)
-				}
-			}
-			if tiles == nil {
-				tiles = append(tiles, 'T')
-			}
-			tiles = append(tiles, '(')
-			tiles = appendInts(tiles, dims)
-			tiles = append(tiles, ')')
-		case 7:
-			bits = m.int()
-		case 8:
-			space = m.int()
-		case 15:
-			prefix = m.int()
-		case 16:
-			align = m.int()
-		case 17:
-			var dim int64
-			var at []int64
-			for e := r.message(m.data); e.next(); {
-				switch e.num {
-				case 1:
-					dim = e.int()
-				case 2:
-					at = e.ints(at)
-				}
-			}
-			split = append(split, "SC("...)
-			split = appendInt(split, dim)
-			split = append(split, ':')
-			split = appendInts(split, at)
-			split = append(split, ')')
+	r.scan(b, 1, &order, 6, &tiles, 7, &bits, 8, &space, 15, &prefix, 16, &align, 17, &splits)
+	for i, t := range tiles {
+		if i == 0 {
+			rest = append(rest, 'T')
 		}
+		var dims []int64
+		r.scan(t, 1, &dims)
+		rest = append(appendInts(append(rest, '('), dims), ')')
 	}
-	rest = append(rest, tiles...)
+	for _, s := range splits {
+		var dim int64
+		var at []int64
+		r.scan(s, 1, &dim, 2, &at)
+		split = append(appendInts(fmt.Appendf(split, "SC(%d:", dim), at), ')')
+	}
 	if align > 1 {
 		rest = fmt.Appendf(rest, "L(%d)", align)
 	}
@@ -682,14 +569,4 @@ func appendInts(dst []byte, v []int64) []byte {
 		dst = appendInt(dst, d)
 	}
 	return dst
-}
-
-// sortedKeys returns the keys of a map in order.
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -2,7 +2,9 @@ package hlo
 
 import (
 	"encoding/binary"
+	"maps"
 	"math"
+	"slices"
 
 	"perfsim/components"
 	"perfsim/components/opgraph"
@@ -34,16 +36,7 @@ func (r *protoReader) attributes(op opgraph.OpID, b []byte) bool {
 			r.convDims(op, m.data)
 		case 17:
 			lo, hi, stride := int64(0), int64(0), int64(0)
-			for e := r.message(m.data); e.next(); {
-				switch e.num {
-				case 1:
-					lo = e.int()
-				case 2:
-					hi = e.int()
-				case 3:
-					stride = e.int()
-				}
-			}
+			r.scan(m.data, 1, &lo, 2, &hi, 3, &stride)
 			slices = append(slices, lo, hi, stride)
 		case 20, 34:
 			gatherSizes = m.ints(gatherSizes)
@@ -66,14 +59,7 @@ func (r *protoReader) attributes(op opgraph.OpID, b []byte) bool {
 			r.precision(op, m.data)
 		case 52:
 			var s, t int64
-			for e := r.message(m.data); e.next(); {
-				switch e.num {
-				case 1:
-					s = e.int()
-				case 2:
-					t = e.int()
-				}
-			}
+			r.scan(m.data, 1, &s, 2, &t)
 			pairs = append(pairs, s, t)
 		case 68:
 			r.frontend(op, m.data)
@@ -144,32 +130,14 @@ func usesDims(k opgraph.OpKind) bool {
 }
 
 func (r *protoReader) window(op opgraph.OpID, b []byte) {
+	var dims [][]byte
+	r.scan(b, 1, &dims)
 	var w []opgraph.WindowDim
-	for m := r.message(b); m.next(); {
-		if m.num != 1 {
-			continue
-		}
+	for _, at := range dims {
 		d := opgraph.WindowDim{}
-		for e := r.message(m.data); e.next(); {
-			switch e.num {
-			case 1:
-				d.Size = e.int()
-			case 2:
-				d.Stride = e.int()
-			case 3:
-				d.PadLow = e.int()
-			case 4:
-				d.PadHigh = e.int()
-			case 5:
-				d.RHSDilate = e.int()
-			case 6:
-				d.LHSDilate = e.int()
-			case 7:
-				d.Reversed = e.val != 0
-			}
-		}
+		r.scan(at, 1, &d.Size, 2, &d.Stride, 3, &d.PadLow, 4, &d.PadHigh, 5, &d.RHSDilate, 6, &d.LHSDilate, 7, &d.Reversed)
 		if d.Size < 0 || d.Stride < 0 || d.LHSDilate < 0 || d.RHSDilate < 0 || len(w) == maxRank {
-			r.failAt(m.data, "window sizes must not be negative, strides and dilations positive")
+			r.failAt(at, "window sizes must not be negative, strides and dilations positive")
 			return
 		}
 		d.Stride, d.LHSDilate, d.RHSDilate = max(d.Stride, 1), max(d.LHSDilate, 1), max(d.RHSDilate, 1)
@@ -182,28 +150,8 @@ func (r *protoReader) window(op opgraph.OpID, b []byte) {
 
 func (r *protoReader) convDims(op opgraph.OpID, b []byte) {
 	var d opgraph.ConvDims
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 3:
-			d.KernelInput = m.int()
-		case 4:
-			d.KernelOutput = m.int()
-		case 6:
-			d.KernelSpatial = m.ints(d.KernelSpatial)
-		case 7:
-			d.InputBatch = m.int()
-		case 8:
-			d.InputFeature = m.int()
-		case 9:
-			d.OutputBatch = m.int()
-		case 10:
-			d.OutputFeature = m.int()
-		case 11:
-			d.InputSpatial = m.ints(d.InputSpatial)
-		case 12:
-			d.OutputSpatial = m.ints(d.OutputSpatial)
-		}
-	}
+	r.scan(b, 3, &d.KernelInput, 4, &d.KernelOutput, 6, &d.KernelSpatial, 7, &d.InputBatch, 8, &d.InputFeature, 9, &d.OutputBatch,
+		10, &d.OutputFeature, 11, &d.InputSpatial, 12, &d.OutputSpatial)
 	if len(b) == 0 {
 		return // not stated
 	}
@@ -231,50 +179,29 @@ func (r *protoReader) convDims(op opgraph.OpID, b []byte) {
 }
 
 func (r *protoReader) padding(op opgraph.OpID, b []byte) {
+	var dims [][]byte
+	r.scan(b, 1, &dims)
 	var v []int64
-	for m := r.message(b); m.next(); {
-		if m.num != 1 {
-			continue
-		}
+	for _, at := range dims {
 		var d [3]int64
-		for e := r.message(m.data); e.next(); {
-			if e.num >= 1 && e.num <= 3 {
-				d[e.num-1] = e.int()
-			}
-		}
-		v = append(v, d[0], d[1], d[2])
+		r.scan(at, 1, &d[0], 2, &d[1], 3, &d[2])
+		v = append(v, d[:]...)
 	}
 	r.g.SetInts(op, opgraph.AttrPadding, v...)
 }
 
 func (r *protoReader) dotDims(op opgraph.OpID, b []byte) {
 	var d opgraph.DotDims
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			d.LHSContract = m.ints(d.LHSContract)
-		case 2:
-			d.RHSContract = m.ints(d.RHSContract)
-		case 3:
-			d.LHSBatch = m.ints(d.LHSBatch)
-		case 4:
-			d.RHSBatch = m.ints(d.RHSBatch)
-		}
-	}
+	r.scan(b, 1, &d.LHSContract, 2, &d.RHSContract, 3, &d.LHSBatch, 4, &d.RHSBatch)
 	r.g.SetDot(op, d)
 }
 
 func (r *protoReader) raggedDims(op opgraph.OpID, b []byte) {
 	var ragged, group []int64
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			r.dotDims(op, m.data)
-		case 2:
-			ragged = m.ints(ragged)
-		case 3:
-			group = m.ints(group)
-		}
+	var dot []byte
+	r.scan(b, 1, &dot, 2, &ragged, 3, &group)
+	if dot != nil {
+		r.dotDims(op, dot)
 	}
 	r.g.SetInts(op, opgraph.AttrLHSRagged, ragged...)
 	if len(group) > 0 {
@@ -287,14 +214,7 @@ func (r *protoReader) raggedDims(op opgraph.OpID, b []byte) {
 func (r *protoReader) gatherDims(op opgraph.OpID, b []byte) {
 	var v [7][]int64
 	vectorDim := int64(0)
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1, 2, 3, 5, 6:
-			v[m.num] = m.ints(v[m.num])
-		case 4:
-			vectorDim = m.int()
-		}
-	}
+	r.scan(b, 1, &v[1], 2, &v[2], 3, &v[3], 4, &vectorDim, 5, &v[5], 6, &v[6])
 	r.g.SetInts(op, opgraph.AttrOffsetDims, v[1]...)
 	r.g.SetInts(op, opgraph.AttrCollapsedDims, v[2]...)
 	r.g.SetInts(op, opgraph.AttrIndexMap, v[3]...)
@@ -309,11 +229,7 @@ func (r *protoReader) gatherDims(op opgraph.OpID, b []byte) {
 
 func (r *protoReader) group(sizes, devices []int64, b []byte) ([]int64, []int64) {
 	n := len(devices)
-	for m := r.message(b); m.next(); {
-		if m.num == 1 {
-			devices = m.ints(devices)
-		}
-	}
+	r.scan(b, 1, &devices)
 	return append(sizes, int64(len(devices)-n)), devices
 }
 
@@ -326,18 +242,7 @@ func (r *protoReader) deviceList(b []byte) opgraph.ReplicaGroups {
 			out.Sizes, out.Devices = r.group(out.Sizes, out.Devices, m.data)
 		case 2:
 			iota := opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{0, 0}}
-			for e := r.message(m.data); e.next(); {
-				switch e.num {
-				case 1:
-					iota.Dims[0] = e.int()
-				case 2:
-					iota.Dims[1] = e.int()
-				case 3:
-					iota.Reshape = e.ints(iota.Reshape)
-				case 4:
-					iota.Perm = e.ints(iota.Perm)
-				}
-			}
+			r.scan(m.data, 1, &iota.Dims[0], 2, &iota.Dims[1], 3, &iota.Reshape, 4, &iota.Perm)
 			identity := true
 			for i, d := range iota.Perm {
 				identity = identity && int64(i) == d
@@ -355,11 +260,7 @@ func (r *protoReader) deviceList(b []byte) opgraph.ReplicaGroups {
 // the default.
 func (r *protoReader) precision(op opgraph.OpID, b []byte) {
 	var v []int64
-	for m := r.message(b); m.next(); {
-		if m.num == 1 {
-			v = m.ints(v)
-		}
-	}
+	r.scan(b, 1, &v)
 	text := []byte{'{'}
 	plain := true
 	for i, p := range v {
@@ -382,26 +283,18 @@ func (r *protoReader) precision(op opgraph.OpID, b []byte) {
 
 func (r *protoReader) frontend(op opgraph.OpID, b []byte) {
 	attrs := map[string]string{}
-	for m := r.message(b); m.next(); {
-		if m.num != 1 {
-			continue
-		}
+	var entries [][]byte
+	r.scan(b, 1, &entries)
+	for _, e := range entries {
 		var k, v string
-		for e := r.message(m.data); e.next(); {
-			switch e.num {
-			case 1:
-				k = e.str()
-			case 2:
-				v = e.str()
-			}
-		}
+		r.scan(e, 1, &k, 2, &v)
 		attrs[k] = v
 	}
 	if len(attrs) == 0 {
 		return
 	}
 	text := []byte{'{'}
-	for i, k := range sortedKeys(attrs) {
+	for i, k := range slices.Sorted(maps.Keys(attrs)) {
 		if i > 0 {
 			text = append(text, ',')
 		}
@@ -418,16 +311,7 @@ func (r *protoReader) frontend(op opgraph.OpID, b []byte) {
 func (r *protoReader) outputAliasing(op opgraph.OpID, b []byte) {
 	var out, part []int64
 	var number int64
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			out = m.ints(out)
-		case 2:
-			number = m.int()
-		case 3:
-			part = m.ints(part)
-		}
-	}
+	r.scan(b, 1, &out, 2, &number, 3, &part)
 	v := append([]int64(nil), r.g.Ints(op, opgraph.AttrOutputAliasing)...)
 	v = append(v, int64(r.g.AddPath(out...)), number, int64(r.g.AddPath(part...)))
 	r.g.SetInts(op, opgraph.AttrOutputAliasing, v...)
@@ -442,26 +326,7 @@ func (r *protoReader) sharding(dst, b []byte, depth int) []byte {
 	var dims, devices, reshape, perm, last []int64
 	var members [][]byte
 	replicate := false
-	for m := r.message(b); m.next(); {
-		switch m.num {
-		case 1:
-			typ = m.val
-		case 3:
-			dims = m.ints(dims)
-		case 4:
-			devices = m.ints(devices)
-		case 5:
-			members = append(members, m.data)
-		case 6:
-			replicate = m.val != 0
-		case 8:
-			last = m.ints(last)
-		case 9:
-			reshape = m.ints(reshape)
-		case 10:
-			perm = m.ints(perm)
-		}
-	}
+	r.scan(b, 1, &typ, 3, &dims, 4, &devices, 5, &members, 6, &replicate, 8, &last, 9, &reshape, 10, &perm)
 	switch typ {
 	case 0:
 		return append(dst, "{replicated}"...)

@@ -77,6 +77,40 @@ func (m *message) next() bool {
 	return true
 }
 
+// scan reads the fields of a message into variables: pairs of a field number
+// and a pointer, which says how the field is read. A repeated field, packed or
+// not, goes to a slice; other fields are passed over.
+func (w *wire) scan(b []byte, into ...any) {
+	for m := w.message(b); m.next(); {
+		for i := 0; i < len(into); i += 2 {
+			if into[i].(int) != int(m.num) {
+				continue
+			}
+			switch p := into[i+1].(type) {
+			case *int64:
+				*p = m.int()
+			case *uint64:
+				*p = m.val
+			case *uint32:
+				*p = uint32(m.val)
+			case *bool:
+				*p = m.val != 0
+			case *string:
+				*p = m.str()
+			case *[]byte:
+				*p = m.data
+			case *[]int64:
+				*p = m.ints(*p)
+			case *[][]byte:
+				*p = append(*p, m.data)
+			default:
+				panic("hlo: a field cannot be read into this type")
+			}
+			break
+		}
+	}
+}
+
 func (m *message) int() int64 { return int64(m.val) }
 
 func (m *message) str() string { return m.w.str(m.data) }
