@@ -387,10 +387,7 @@ func (s *Scanner) walk(v *Walk, stop, what string) (bool, error) {
 	}
 	for {
 		b := s.buf[:s.end]
-		i := s.pos
-		for i < len(b) && meaning[b[i]] == plain {
-			i++
-		}
+		i := toBracket(b, s.pos)
 		s.pos = i
 		if i == len(b) {
 			if err := s.grow(what); err != nil {
@@ -452,10 +449,7 @@ func (s *Scanner) quoted(what string) error {
 	s.pos++
 	for {
 		b := s.buf[:s.end]
-		i := s.pos
-		for i < len(b) && b[i] != '"' && b[i] != '\\' {
-			i++
-		}
+		i := toQuote(b, s.pos)
 		s.pos = i
 		switch {
 		case i == len(b):

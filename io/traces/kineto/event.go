@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fastjson"
@@ -212,11 +213,11 @@ func (t *trace) complete(v *fastjson.Value) {
 		t.badTimes++
 		return
 	}
-	if v.Get("dur") == nil {
+	dur, ok := t.time(v, "dur")
+	if !ok && v.Get("dur") == nil {
 		t.noDur++
 		return
 	}
-	dur, ok := t.time(v, "dur")
 	if !ok || dur > math.MaxInt64/4 {
 		t.badTimes++
 		return
@@ -256,6 +257,9 @@ func (t *trace) complete(v *fastjson.Value) {
 	}
 	if start == 0 && dur == 0 {
 		t.zero = append(t.zero, len(t.events))
+	}
+	if len(t.events) == cap(t.events) {
+		t.events = slices.Grow(t.events, max(len(t.events), 1<<10)) // doubled: append adds a quarter
 	}
 	t.events = append(t.events, e)
 	// Flows of the second version are members of the slice.
