@@ -75,7 +75,7 @@ func newBenchCommand() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
 		Use:   "bench [flags]",
-		Short: "Run the benchmark's models on machine descriptions; compare records",
+		Short: "Run the benchmark's models on descriptions of machines",
 		Long: `bench builds a model, predicts how it runs on a device's description, and makes
 the record that the reference benchmark makes of a run on the device. The
 options are those of the reference benchmark, in its spellings (-mb, -mf, -df
@@ -85,9 +85,11 @@ and the others of more than one letter too).
 --machine names another description. What a prediction cannot know is null in
 the record, which says why. With --save_output the record goes to results/.`,
 		Example: `  perfsim bench --list
-  perfsim bench -d tt -m mobilenetv2 -c 224 --task image_classification -mb 64 -mf HiFi3 --loop_count 8 --save_output
+  perfsim bench -d tt -m mobilenetv2 -c 224 --task image_classification \
+      -mb 64 -mf HiFi3 --loop_count 8 --save_output
   perfsim bench -m resnet -c resnet50 --machine trn2 -mb 64 --json
-  perfsim bench -m bert -c base --sweep machine=grayskull,trn2 --sweep microbatch=1,8,64
+  perfsim bench -m bert -c base --sweep machine=grayskull,trn2 \
+      --sweep microbatch=1,8,64
   perfsim bench -m vit -c base --dump hlo > vit.hlo
   perfsim bench compare results/perf_*.json`,
 		DisableFlagParsing: true, // parsed below, after the spellings are settled
@@ -529,10 +531,7 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 			return err
 		}
 	}
-	if !f.epochs { // whose drawings stay as they are
-		out = &wrapper{w: out}
-	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(&wrapper{w: out}, b.String())
 	return err
 }
 
@@ -543,12 +542,12 @@ func epochText(p *modelrun.Phase) string {
 	rep := floorplan.Analyze(p.Plan.Netlist(p.Name, ""), p.Plan.Grid())
 	for i := range p.Plan.Epochs {
 		e := &p.Plan.Epochs[i]
-		sayf(&b, "   epoch %d: %d cores, %s from input to input, bound by %s; %s to load, %s through\n", i, e.Cores,
+		sayf(&b, "   epoch %d: %d cores, %s from input to input,\n     bound by %s; %s to load, %s through\n", i, e.Cores,
 			nanos(uint64(e.Bottleneck)), e.BoundBy, nanos(uint64(e.Prologue)), nanos(uint64(e.Fill)))
 		for k := range e.Ops {
 			x := &e.Ops[k]
 			o := &p.Plan.Ops[x.Op]
-			sayf(&b, "     %-12s grid_loc [%d, %d] grid_size [%d, %d]%s %10s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, turned(x.Transposed), nanos(uint64(x.NS)), o.Name)
+			sayf(&b, "   %-11s grid_loc [%d, %d] grid_size [%d, %d]%s %9s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, turned(x.Transposed), nanos(uint64(x.NS)), o.Name)
 		}
 		for c := range rep.Epochs[i].Chips {
 			b.WriteString(rep.Epochs[i].Chips[c].Text(rep.Grid))

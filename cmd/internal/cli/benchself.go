@@ -27,7 +27,8 @@ the report and the raw figures that benchstat reads. Whole processes are
 measured by starting this program again. It needs room for temporary files, up
 to 35 bytes an instruction of the largest size.`,
 		Example: `  perfsim bench self
-  perfsim bench self --sizes 10000,100000,1000000 --time 1m -o /tmp/BENCHMARKS.md --raw /tmp/results.txt`,
+  perfsim bench self --sizes 10000,100000,1000000 --time 1m \
+      -o /tmp/BENCHMARKS.md --raw /tmp/results.txt`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, n := range sizes {

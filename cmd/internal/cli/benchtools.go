@@ -131,7 +131,7 @@ func newBenchTable() *cobra.Command {
 	var machines []string
 	var jobs int
 	var quiet bool
-	c := &cobra.Command{Use: "table", Short: "Run every model and configuration and print the table of the documentation", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "table", Short: "Run every model and configuration and print a table", Args: cobra.NoArgs,
 		Long: `table builds every model and configuration at its own microbatch, runs it on
 every machine, and prints a Markdown table: parameters, multiply-accumulates,
 instructions, predicted samples per second, wall time here.`,

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"strings"
+	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,7 @@ func newCalibrateCommand() *cobra.Command {
 	var scale, ops string
 	c := &cobra.Command{
 		Use:   "calibrate [flags] PROFILE…",
-		Short: "Fit a machine's constants to measured profiles and tell how well they predict",
+		Short: "Fit a machine's constants to measured profiles",
 		Long: `calibrate fits every constant of the calibrated model that the profiles identify
 and lists it with the number of measurements, their spread and range; the rest
 keep their value and are listed as such. With two or more profiles it predicts
@@ -34,8 +36,8 @@ model's costs instead: mult and base per opcode and element size, from
 durations and elements per partition.
 
 With --ops it fits a roofline (overhead, bytes and multiply-adds a ns of a core)
-to each class of operators of a Tensix operator table (ops_perf_results*.csv) and
-predicts each shape from the others.
+to each class of operators of a Tensix operator table (ops_perf_results*.csv)
+and predicts each shape from the others.
 
 With --scale-from it takes no profile: it writes the description of --machine
 with the calibrated constants of another, scaled by documented clocks and rates.`,
@@ -218,19 +220,24 @@ func calibrateProfiles(c *cobra.Command, modules []*components.Module, base *mac
 func (r *calibrationReport) print(w io.Writer) error {
 	tw := newTable(w)
 	sayf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
-	fmt.Fprintln(tw, "CONSTANT\tVALUE\tHOW\tN\tSPREAD\tLEAST\tMOST\t")
-	for _, it := range r.Fit.Items {
-		sayf(tw, "%s\t%.6g\t%s\t%d\t%.4g\t%.5g\t%.5g\t\n", it.Name, it.Value, it.How, it.N, it.Spread, it.Min, it.Max)
+	fmt.Fprintln(tw, "CONSTANT\tWAS\tFITTED\tCHANGE\tN\tSPREAD\t")
+	// What changed most is what a reader looks for.
+	items := slices.Clone(r.Fit.Items)
+	slices.SortStableFunc(items, func(a, b calibrate.Item) int { return cmp.Compare(changed(b), changed(a)) })
+	for _, it := range items[:min(len(items), mostConstants)] {
+		change := "new"
+		if it.Was != 0 {
+			change = fmt.Sprintf("%+.1f %%", 100*(it.Value/it.Was-1))
+		}
+		sayf(tw, "%s\t%.6g\t%.6g\t%s\t%d\t%.4g\t\n", it.Name, it.Was, it.Value, change, it.N, it.Spread)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	sayf(w, "\n%s not identified by these profiles and kept", countOf(len(r.Fit.Kept), "constant"))
-	if len(r.Fit.Kept) <= mostKept {
-		sayf(w, ": %s\n", strings.Join(r.Fit.Kept, ", "))
-	} else {
-		sayf(w, " (--json lists them)\n")
+	if n := len(items) - mostConstants; n > 0 {
+		sayf(w, "… and %d more that changed less (--report FILE, --json)\n", n)
 	}
+	sayf(w, "\n%s not identified by these profiles and kept (--json lists them)\n", countOf(len(r.Fit.Kept), "constant"))
 	if r.Summary == nil {
 		return nil
 	}
@@ -248,13 +255,18 @@ func (r *calibrationReport) print(w io.Writer) error {
 		return err
 	}
 	s := r.Summary
-	_, err := sayf(w, "\nkernel time: median error %.2f %%, worst %.2f %%; busy time per engine: median %.2f %%; starts: 90th percentile, median %.2f %%\n",
+	_, err := sayf(w, "\nkernel time: median error %.2f %%, worst %.2f %%\nbusy time per engine: median error %.2f %%\nstarts: 90th percentile of errors %.2f %% (median of the profiles)\n",
 		s.KernelMedian, s.KernelWorst, s.BusyMedian, s.StartP90)
 	return err
 }
 
-// mostKept bounds the names printed for people.
-const mostKept = 40
+// mostConstants bounds the constants printed for people.
+const mostConstants = 15
+
+// changed is the relative change of a constant by the fit.
+func changed(it calibrate.Item) float64 {
+	return math.Abs(it.Value-it.Was) / max(math.Abs(it.Was), math.Abs(it.Value), 1e-9)
+}
 
 func calibrateTraces(c *cobra.Command, modules []*components.Module, base *machine.Machine, o *calibrateFlags, p *progress) error {
 	rows, mach, err := calibrate.FromTraces(c.Context(), modules, base)

@@ -66,7 +66,9 @@ func printCores(out io.Writer, list []systems.CoresPoint) error {
 		return err
 	}
 	if p := list[len(list)-1]; p.How != "" {
-		sayf(out, "note: %s\n", p.How)
+		if _, err := io.WriteString(out, noteText(p.How, 1)); err != nil {
+			return err
+		}
 	}
 	if derived {
 		fmt.Fprintln(out, "note: the module is one device's program: one core is taken as the time without\ncollectives times the cores")

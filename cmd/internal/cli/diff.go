@@ -45,9 +45,10 @@ It prints the kernel's time and the whole, bytes of device memory, busy and
 waiting time per engine, time per opcode, what was removed, added, moved,
 changed in size, or became slower or faster, the distribution of the differences
 of starts and durations, the largest of them with their reasons, and the first
-instruction at which the timelines part by more than a threshold. The times of a trace that a simulator wrote are
-simulated, as recorded, not measured; an input without a machine is replayed.
--o writes both sides as one trace of two processes.`,
+instruction at which the timelines part by more than a threshold. The times of a
+trace that a simulator wrote are simulated, as recorded, not measured; an input
+without a machine is replayed. -o writes both sides as one trace of two
+processes.`,
 		Example: `  perfsim diff profile.json.gz
   perfsim diff --a predicted --b predicted --model-b reference profile.json.gz
   perfsim diff run1.profile.json run2.profile.json

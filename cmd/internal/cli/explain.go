@@ -18,7 +18,7 @@ func newExplainCommand() *cobra.Command {
 	var o explainFlags
 	c := &cobra.Command{
 		Use:   "explain [flags] INPUT",
-		Short: "Say why the prediction is what it is: what bounds it, where, and what would help",
+		Short: "Say what bounds a prediction, where, and what would help",
 		Long: `explain predicts INPUT and prints one screen: what bounds it, the causes that
 cost most with their places and what each is worth at most, what the time of
 every engine is, what anti-dependencies cost, and what looks wrong. The flags
@@ -31,7 +31,8 @@ latency, to the nanosecond.`,
   perfsim explain --instruction I-42 module.bir.json
   perfsim explain --between 10us,25us profile.json.gz
   perfsim explain --path --top 40 profile.json.gz
-  perfsim explain --path --json module.bir.json | jq '.steps[] | select(.via == "anti")'
+  perfsim explain --path --json module.bir.json |
+      jq '.steps[] | select(.via == "anti")'
   perfsim explain --json module.bir.json | jq '.causes[0]'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {

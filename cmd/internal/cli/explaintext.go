@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 
@@ -35,7 +34,7 @@ type explainText struct {
 	top    int
 }
 
-func (t *explainText) table() *tabwriter.Writer { return newTable(t.out) }
+func (t *explainText) table() *textTable { return newTable(t.out) }
 
 func share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
@@ -402,7 +401,7 @@ func (t *explainText) path(r *explain.Report) error {
 	m := t.x.World.Module
 	sayf(t.out, "\nThe critical path, %s\n", countOf(int(r.Path.Steps), "step"))
 	tw := t.table()
-	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tENGINE\tOPCODE\tNEXT BY\tDELAY\tSUCH AS\tWHERE\t")
+	fmt.Fprintln(tw, "  FROM\tTIME\tSTEPS\tWHAT\tNEXT BY\tSUCH AS\tWHERE\t")
 	rows := 0
 	last := uint64(0)
 	for _, p := range t.x.Paths {
@@ -412,12 +411,12 @@ func (t *explainText) path(r *explain.Report) error {
 	from := momentColumn(last)
 	for _, p := range t.x.Paths {
 		if len(t.x.Paths) > 1 {
-			sayf(tw, "  block %s\t\t\t\t\t\t\t\t\t\n", m.BlockName(p.Block))
+			sayf(tw, "  block %s\n", m.BlockName(p.Block))
 		}
 		var steps []attribute.Step
 		p.Visit(func(s attribute.Step) { steps = append(steps, s) })
 		if p.Lead > 0 {
-			sayf(tw, "  %s\t%s\t\t\t\t\t\tbefore the first instruction\t\t\n", from(0), nanos(p.Lead))
+			sayf(tw, "  %s\t%s\t\tbefore start\t\t\t\t\n", from(0), nanos(p.Lead))
 		}
 		for _, f := range p.Folds(m) {
 			if rows++; rows > max(t.top, 20) {
@@ -451,16 +450,15 @@ func (t *explainText) path(r *explain.Report) error {
 				if s.Via == components.CauseStart {
 					via = "end"
 				}
-				gap := ""
 				if delay > 0 {
-					gap = nanos(delay)
+					via += " +" + nanos(delay)
 				}
-				sayf(tw, "  %s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
-					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, gap, cut(m.InstrName(s.Instr), 32), cut(source(m, m.Symbols.String(attribute.Where(m, s.Instr))), 40))
+				sayf(tw, "  %s%s\t%s\t%s\t%s %s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
+					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, cut(m.InstrName(s.Instr), 32), cut(source(m, m.Symbols.String(attribute.Where(m, s.Instr))), 40))
 			}
 		}
 		if p.Tail > 0 {
-			sayf(tw, "  \t%s\t\t\t\t\t\tbehind the last instruction\t\t\n", nanos(p.Tail))
+			sayf(tw, "  \t%s\t\tafter end\t\t\t\t\n", nanos(p.Tail))
 		}
 	}
 	if hidden := rows - max(t.top, 20); hidden > 0 {

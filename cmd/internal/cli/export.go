@@ -27,12 +27,12 @@ import (
 
 // exportFormats are the formats of export, with the endings that name them.
 var exportFormats = []struct{ name, suffix, title string }{
-	{"perfetto", ".pftrace", "Perfetto protobuf trace: ui.perfetto.dev, trace_processor"},
+	{"perfetto", ".pftrace", "Perfetto protobuf trace (ui.perfetto.dev)"},
 	{"perfetto", ".perfetto-trace", ""},
-	{"chrome", ".json", "Chrome trace in object form, µs with three decimals"},
-	{"speedscope", ".speedscope.json", "speedscope: a profile per lane, a frame per opcode"},
-	{"folded", ".folded", "folded stacks for flame graphs: lane, origin, opcode, weighted ns"},
-	{"parquet", ".parquet", "one table, or a folder of tables: DuckDB, pandas, Polars, Spark"},
+	{"chrome", ".json", "Chrome trace, in µs with three decimals"},
+	{"speedscope", ".speedscope.json", "a profile per lane, a frame per opcode"},
+	{"folded", ".folded", "stacks for flame graphs, weights in ns"},
+	{"parquet", ".parquet", "one table, or a folder of tables"},
 	{"csv", ".csv", "the same tables as CSV"},
 }
 

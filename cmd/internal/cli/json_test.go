@@ -177,6 +177,7 @@ var namedKeys = []struct{ path, reason string }{
 	{"machine show.reference.costs", "names of opcodes"},
 	{"machine show.fidelity", "the vendor's names of fidelities"},
 	{"machine show.formats", "the vendor's names of data formats"},
+	{"machine show.accumulators", "the vendor's names of data formats"},
 }
 
 // walkKeys calls bad with the path of every key below v that is not

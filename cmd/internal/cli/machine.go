@@ -121,7 +121,7 @@ func showGrid(c *cobra.Command, g *grid.Machine, name string, asJSON, assumption
 		return writeJSON(out, g)
 	case assumptions:
 		for _, a := range g.Assumptions {
-			sayf(out, "- %s\n", a)
+			sayf(&wrapper{w: out}, "- %s\n", a)
 		}
 		return nil
 	}
@@ -134,7 +134,7 @@ func showGrid(c *cobra.Command, g *grid.Machine, name string, asJSON, assumption
 }
 
 func printAssumptions(c *cobra.Command, m *machine.Machine) error {
-	out := c.OutOrStdout()
+	out := &wrapper{w: c.OutOrStdout()}
 	for _, a := range m.Assumptions {
 		sayf(out, "- %s\n", a)
 	}

@@ -178,7 +178,7 @@ func newNEFFAddMetrics() *cobra.Command {
 		Long: `add-metrics writes a NEFF with the metric store STORE, any layout that 'perfsim
 metrics' reads, as its member ` + metricstore.NEFFMember + `. That name is not proven; the
 documented writer registers the file under the tag metric-metadata.`,
-		Example: "  perfsim neff add-metrics -o measured.neff file.neff out/global_metric_store.json\n  perfsim metrics measured.neff PostSchedEstLatency",
+		Example: "  perfsim neff add-metrics -o new.neff file.neff out/global_metric_store.json\n  perfsim metrics new.neff PostSchedEstLatency",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if inPlace == (out != "") {

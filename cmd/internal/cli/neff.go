@@ -83,7 +83,7 @@ func newNEFFInfo() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "info FILE",
-		Short: "Print the header, check hash and payload, and sum up the debug information",
+		Short: "Print the header, check hash and payload",
 		Long: `info prints every field of the header, compares the payload with its hash, reads
 all members and sums up the debug information: instructions and dependence
 kinds by engine and layer. A wrong hash and a broken payload give status 1.`,
@@ -311,7 +311,8 @@ func newNEFFExtract() *cobra.Command {
 nothing, never outside it, and without replacing files unless told to. It does
 not compare the hash; 'neff info' does.`,
 		Example: `  perfsim neff extract -C dir file.neff
-  perfsim neff extract file.neff debug_info_pttf && perfsim unpack --list debug_info_pttf`,
+  perfsim neff extract file.neff debug_info_pttf
+  perfsim unpack --list debug_info_pttf`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			lim, err := x.limits(neff.DefaultLimits)
@@ -359,7 +360,8 @@ with --replace only. Whether a runtime accepts members that it does not know is
 not documented; a package beside the NEFF is the safe choice.`,
 		Example: `  perfsim neff add -o with-traces.neff file.neff out/file.perf-sim
   perfsim neff add --in-place --replace file.neff out/file.perf-sim
-  perfsim neff add --layer backend --engine PE --counter 0 --ext dbg -o x.neff file.neff pe.dbg`,
+  perfsim neff add --layer backend --engine PE --counter 0 --ext dbg \
+      -o x.neff file.neff pe.dbg`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
@@ -476,9 +478,9 @@ func newNEFFCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create [flags] DIR",
 		Short: "Write a NEFF from the files of a folder",
-		Long: `create puts every file below DIR into a NEFF, sorted by name. It is for tests and
-for repairing what 'neff extract' took apart: the header is a new one, and only
-the compiler knows what belongs into most of its fields.`,
+		Long: `create puts every file below DIR into a NEFF, sorted by name. It is for tests
+and for repairing what 'neff extract' took apart: the header is a new one, and
+only the compiler knows what belongs into most of its fields.`,
 		Example: "  perfsim neff create -o file.neff dir",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

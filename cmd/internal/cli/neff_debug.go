@@ -21,13 +21,13 @@ func newNEFFDebug() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "debug [flags] FILE [MEMBER...]",
-		Short: "Print the instructions of the debug information, with dependences and sources",
+		Short: "Print the instructions of the debug information",
 		Long: `debug prints one line for each instruction of the debug_info_* members, or of
 those that are named: layer, engine, id, name, type, source, dataflow and
 scheduling predecessors with their kinds, separated by tabs. With --json each
 line is an object.`,
 		Example: `  perfsim neff debug file.neff | cut -f 4,6
-  perfsim neff debug --json file.neff debug_info/debug_info_backend.PE.0.dbg | jq .name`,
+  perfsim neff debug --json file.neff debug_info/debug_info_backend_PE.dbg`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := neff.Open(args[0])

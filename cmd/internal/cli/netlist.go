@@ -21,12 +21,12 @@ func newNetlistCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "netlist [flags] FILE",
 		Short: "Look at a Buda netlist: epochs, cores used, placements, queues",
-		Long: `netlist reads a Buda netlist (YAML, plain or gzip) and prints the cores that each
-epoch uses on each chip against the grid of the architecture, placements that
-overlap or leave the grid, operators by type and the memory of the queues by
-DRAM channel. An epoch is one graph loaded on a chip at one time. --simulate runs
-samples through each epoch: operators work block by block, wait for their inputs
-and for room in their output buffers, and read and write queues in DRAM.`,
+		Long: `netlist reads a Buda netlist (YAML, plain or gzip) and prints the cores that
+each epoch uses on each chip against the grid of the architecture, placements
+that overlap or leave the grid, operators by type and the memory of the queues
+by DRAM channel. An epoch is one graph loaded on a chip at one time. --simulate
+runs samples through each epoch: operators work block by block, wait for their
+inputs and for room in their output buffers, and read and write queues in DRAM.`,
 		Example: `  perfsim netlist mobilenet_v2.yaml
   perfsim netlist --pictures --grid 10x12 netlist.yaml
   perfsim netlist --soc grayskull_120_arch.yaml --svg epochs.svg netlist.yaml
@@ -97,8 +97,9 @@ and for room in their output buffers, and read and write queues in DRAM.`,
 				rep.Simulated = epochs
 				err = writeJSON(c.OutOrStdout(), rep)
 			case svg != "-":
-				if err = printNetlist(c.OutOrStdout(), r, pictures, all); err == nil && sim.on {
-					err = printEpochs(c.OutOrStdout(), epochs, sim.change)
+				out := &wrapper{w: c.OutOrStdout()}
+				if err = printNetlist(out, r, pictures, all); err == nil && sim.on {
+					err = printEpochs(out, epochs, sim.change)
 				}
 			}
 			if err == nil && strict && len(r.Problems) > 0 {

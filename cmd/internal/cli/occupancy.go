@@ -20,7 +20,7 @@ func newMemoryCommand() *cobra.Command {
 	var top int
 	c := &cobra.Command{
 		Use:   "memory [flags] INPUT",
-		Short: "Show what HBM, SBUF and PSUM hold over time, and the tensors at the peak",
+		Short: "Show what the memories hold over time, and the peak's tensors",
 		Long: `memory predicts INPUT and follows what is held in device memory, SBUF and PSUM:
 the peak against the machine's size, when it is reached, the tensors that make
 it, and what spills cost. Occupancy is the union of the address ranges that are

@@ -274,7 +274,10 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 	if f.compare {
 		return f.runCompare(c, args, p)
 	}
-	out := c.OutOrStdout()
+	out := io.Writer(&wrapper{w: c.OutOrStdout()})
+	if f.asJSON {
+		out = c.OutOrStdout()
+	}
 	var profiles []any
 	trouble := false
 	for i, path := range args {

@@ -68,7 +68,7 @@ func printNoC(out io.Writer, r *nocload.Report, top int) error {
 		waits.add(printable(w.Barrier), whole(uint64(w.Count)), whole(w.Cycles), tenths(w.Mean))
 	}
 	nets := columns{left: 1}
-	nets.add("network", "span cycles", "transfers", "bytes", "links", "link bytes", "mean", "busiest")
+	nets.add("network", "cycles", "transfers", "bytes", "links", "link bytes", "mean", "busiest")
 	for _, n := range r.Networks[:some(len(r.Networks))] {
 		nets.add(fmt.Sprintf("device %d NOC_%d", n.Device, n.NoC), whole(n.Span), whole(uint64(n.Transfers)), whole(n.Bytes), fmt.Sprint(n.Links), whole(n.LinkBytes), optional(n.Mean), optional(n.Most))
 	}

@@ -322,8 +322,9 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 		}
 	}
 	slices.SortStableFunc(deltas, func(x, y devicelog.Delta) int { return cmp.Compare(f.unchanged(&x), f.unchanged(&y)) })
-	out := c.OutOrStdout()
+	out := io.Writer(&wrapper{w: c.OutOrStdout()})
 	if f.asJSON {
+		out = c.OutOrStdout()
 		r := compareReport{args[0], args[1], f.alpha, compared, diags[0], diags[1], []compareInfo{}}
 		num := func(v float64) *float64 {
 			if math.IsNaN(v) {
@@ -352,7 +353,7 @@ func (f *profileFlags) runCompare(c *cobra.Command, args []string, p *progress) 
 	}
 	fmt.Fprintln(out)
 	t := columns{left: 2}
-	t.add("zone", "processor", "old count", "old median", "new count", "new median", "change", "p", "total change")
+	t.add("zone", "processor", "old n", "median", "new n", "median", "change", "p", "in total")
 	n := len(deltas)
 	if f.top > 0 {
 		n = min(n, f.top)

@@ -21,13 +21,13 @@ func newProfileDecode() *cobra.Command {
 	var sources []string
 	c := &cobra.Command{
 		Use:   "decode [flags] DUMP...",
-		Short: "Decode raw profiler buffers (binary dumps of L1 or DRAM) to a device log",
-		Long: `decode reads dumps of the profiler's buffers, little-endian 32-bit words, one file
-for each processor's buffer or several one after the other, and writes them as
-profile_log_device.csv. What does not decode is told with its word and skipped.
-The flat core id of the dump becomes core_x. Layouts: seed (2024-03, run and
-host counter in one word), classic (2024-08 on, run host id), wide (proposed:
-18-bit zone ids, 42-bit times).`,
+		Short: "Decode dumps of profiler buffers to a device log",
+		Long: `decode reads dumps of the profiler's buffers, little-endian 32-bit words, one
+file for each processor's buffer or several one after the other, and writes them
+as profile_log_device.csv. What does not decode is told with its word and
+skipped. The flat core id of the dump becomes core_x. Layouts: seed (2024-03,
+run and host counter in one word), classic (2024-08 on, run host id), wide
+(proposed: 18-bit zone ids, 42-bit times).`,
 		Example: `  perfsim profile decode -o log.csv --sources zone_src_locations.log dram.bin
   perfsim profile decode --layout seed --version V5 l1.bin`,
 		Args: cobra.MinimumNArgs(1),

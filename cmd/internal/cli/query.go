@@ -19,7 +19,7 @@ func newQueryCommand() *cobra.Command {
 	var o queryFlags
 	c := &cobra.Command{
 		Use:   "query [flags] INPUT [EXPRESSION]",
-		Short: "Ask which instructions and dependencies have a property: counts, rows, groups",
+		Short: "Count, list and group instructions and dependencies",
 		Long: `query predicts INPUT and answers an expression over its instructions or its
 dependencies: FIELD=VALUE, joined by & | ! and parentheses. It is about
 dependencies where it uses a field that only they have (kind, cross, binding,
@@ -174,7 +174,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 		return ""
 	}
 	if r.Domain != query.Edges {
-		fmt.Fprintln(tw, "ROW\tINSTRUCTION\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
+		fmt.Fprintln(tw, "ROW\tNAME\tENGINE\tOPCODE\tSTART\tTIME\t"+column(held, "HELD BY")+column(slacks != nil, "SLACK")+"SOURCE\t")
 	}
 	for k := range rows {
 		row, slack := &rows[k], ""

@@ -49,9 +49,10 @@ func newRankCommand() *cobra.Command {
 		Short: "Predict several variants of a kernel and list them, fastest first",
 		Long: `rank predicts every INPUT with the same arguments and prints a table, fastest
 first. A variant whose distance to the one above it is larger than the model's
-error is marked *; one within the model's error is marked ≈, and the chip may order
-the two the other way round. A kernel of a kind that was measured far from its
-prediction has the note caution. An INPUT that fails is listed last with its error.`,
+error is marked *; one within the model's error is marked ≈, and the chip may
+order the two the other way round. A kernel of a kind that was measured far from
+its prediction has the note caution. An INPUT that fails is listed last with its
+error.`,
 		Example: `  perfsim rank v1.py v2.py v3.py --arg 'bf16[2048,2048]' --arg 'bf16[2048,2048]'
   perfsim rank --json kernels.py:v1 kernels.py:v2 | jq -r '.[0].input'`,
 		Args: cobra.MinimumNArgs(1),

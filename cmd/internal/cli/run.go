@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -300,7 +300,7 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 }
 
 // printTables prints the engines and blocks, and what is below them.
-func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
+func (r runReport) printTables(out io.Writer, tw *textTable) error {
 	known := r.LatencyA.Known()
 	fmt.Fprintln(out)
 	if known {
@@ -385,18 +385,22 @@ func (r runReport) printTables(out io.Writer, tw *tabwriter.Writer) error {
 	}
 	if len(r.Artifacts) > 0 {
 		fmt.Fprintln(out)
+		// Names are long and paths longer: the folder is told once.
+		folder := ""
 		for n, a := range r.Artifacts {
 			if n == mostBlocks && len(r.Artifacts) > n+4 {
-				sayf(tw, "… and %d more files\n", len(r.Artifacts)-n)
+				sayf(out, "… and %d more files\n", len(r.Artifacts)-n)
 				break
 			}
-			sayf(tw, "wrote\t%s\t%s\t\n", a.Path, humanize.IBytes(uint64(a.Size)))
-		}
-		if err := tw.Flush(); err != nil {
-			return err
+			dir, name := filepath.Split(a.Path)
+			if dir != folder {
+				sayf(out, "wrote to %s\n", dir)
+				folder = dir
+			}
+			sayf(out, "%10s  %s\n", humanize.IBytes(uint64(a.Size)), name)
 		}
 		if r.hasTraces() {
-			fmt.Fprint(out, "times in these traces are in ns; viewers label them µs (export writes true units)\n")
+			fmt.Fprint(out, "times in these traces are ns, which viewers label µs (export has true units)\n")
 		}
 	}
 	sayf(out, "\n%.3f s (reading %.3f s), %s instructions/s\n", r.Seconds, r.ReadSeconds, strings.TrimSpace(humanize.SIWithDigits(r.Rate, 1, "")))
@@ -417,7 +421,7 @@ const mostMoved = 20
 
 // printReplay tells which events of a trace that was read do not start where
 // the rules put them.
-func (r runReport) printReplay(out io.Writer, tw *tabwriter.Writer) error {
+func (r runReport) printReplay(out io.Writer, tw *textTable) error {
 	if r.Replay == nil {
 		return nil
 	}

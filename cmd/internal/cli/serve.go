@@ -37,7 +37,8 @@ Kernel sources (Python) are not executed unless --allow-python says so. An
 address that other machines reach needs a token: --token-file, or the variable
 PERFSIM_TOKEN; clients send it as "Authorization: Bearer TOKEN".`,
 		Example: `  perfsim serve --listen 127.0.0.1:8080
-  curl --data-binary @module.bir.json 'http://127.0.0.1:8080/v1/predict?machine=trn2'
+  curl --data-binary @module.bir.json \
+      'http://127.0.0.1:8080/v1/predict?machine=trn2'
   perfsim serve --unix /tmp/perfsim.sock --root ~/kernels
   echo '{"call":"predict","path":"a.bir.json"}' | perfsim serve --stdio --root .`,
 		Args: cobra.NoArgs,

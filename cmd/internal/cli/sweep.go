@@ -54,9 +54,12 @@ fails is a row with its error.
 merge' makes the table of all parts. auto/N takes I from JOB_COMPLETION_INDEX or
 SLURM_ARRAY_TASK_ID. --serve and --queue hand cases to workers on other
 machines (perfsim worker).`,
-		Example: `  perfsim sweep --input 'modules/*.bir.json' --machine trn1 --machine trn2 -o results.csv
-  perfsim sweep --input module.bir.json --whatif 'pe.clock=0.5x..2x/0.01' -o results.parquet
-  perfsim sweep --input k.hlo --option buffers=2 --option buffers=3 --whatif 'dma.rate=1x,2x pe.clock=1x,2x' -o r.jsonl
+		Example: `  perfsim sweep --input 'modules/*.bir.json' --machine trn1 \
+      --machine trn2 -o results.csv
+  perfsim sweep --input module.bir.json --whatif 'pe.clock=0.5x..2x/0.01' \
+      -o results.parquet
+  perfsim sweep --input k.hlo --option buffers=2 --option buffers=3 \
+      --whatif 'dma.rate=1x,2x pe.clock=1x,2x' -o r.jsonl
   perfsim sweep sweep.yaml --shard 2/8`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },

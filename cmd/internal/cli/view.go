@@ -14,7 +14,7 @@ func newViewCommand() *cobra.Command {
 	var port, events int
 	c := &cobra.Command{
 		Use:   "view [flags] INPUT",
-		Short: "Show a simulation as a page on this machine, or write the page as one file",
+		Short: "Show a simulation as a page, or write the page as one file",
 		Long: `view simulates INPUT and serves its timelines as a page on the loopback
 interface until Ctrl-C: the blocks of the program, most time first, their
 operators, and their lanes: run A, run B and, where the input has one, the

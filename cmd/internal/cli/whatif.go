@@ -176,10 +176,31 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 		}
 	}
 	text := timeColumn(times...)
+	// A long list of settings has no bar behind it.
+	long := slices.ContainsFunc(r.Points, func(p whatif.Point) bool { return len(strings.Join(p.Settings, " ")) > 26 })
+	room := 36
+	if slices.ContainsFunc(r.Points, func(p whatif.Point) bool { return p.TooMuch }) {
+		room = 24 // the remark that it does not fit
+	}
 	row := func(name string, p whatif.Point, change, remark string) {
+		if long {
+			// Each setting of a long list has a row.
+			settings := strings.Fields(name)
+			for len(settings) > 1 && len(name) > room && !strings.HasPrefix(name, " ") {
+				sayf(tw, "%s\t\t\t\t\t\t\n", settings[0])
+				settings = settings[1:]
+				name = strings.Join(settings, " ")
+			}
+			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
+			return
+		}
 		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
 	}
-	fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
+	if long {
+		fmt.Fprintln(tw, "WHAT IF\tLATENCY\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
+	} else {
+		fmt.Fprintln(tw, "WHAT IF\tLATENCY\t\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
+	}
 	row("as it is", r.Base, "", "")
 	for _, p := range r.Points {
 		remark := ""
@@ -209,7 +230,9 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 		}
 	}
 	for _, n := range notes {
-		sayf(out, "note: %s\n", n)
+		if _, err := io.WriteString(out, noteText(n, 1)); err != nil {
+			return err
+		}
 	}
 	if len(r.Points) > 2 {
 		best, of := r.Points[0], ""

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
 )
@@ -14,7 +13,7 @@ const textWidth = 80
 
 // newFacts returns a writer of tables of names and values: a value that does
 // not fit goes on below itself.
-func newFacts(w io.Writer) *tabwriter.Writer { return newTable(&wrapper{w: w}) }
+func newFacts(w io.Writer) *textTable { return newTable(w) }
 
 // wrapper breaks lines that are longer than textWidth at blanks. What goes on
 // is indented to the second column of a table, else by two.
