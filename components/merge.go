@@ -1,6 +1,6 @@
 package components
 
-import "container/heap"
+import "perfsim/ecs"
 
 // TimelineEvent is one event as exporters write it.
 type TimelineEvent struct {
@@ -17,29 +17,28 @@ type TimelineEvent struct {
 // earlier process, instruction and lane come first. It stops at the first
 // error of f.
 func (t *Timeline) Merge(f func(*TimelineEvent) error) error {
-	var h mergeHeap
+	h := ecs.Heap[*merging]{Less: earlier}
 	for p := range t.Processes {
 		for l, rows := range t.Lanes(p) {
 			if len(rows) > 0 {
 				m := &merging{t: t, process: p, lane: uint16(l), rows: rows}
 				m.load()
-				h = append(h, m)
+				h.Push(m)
 			}
 		}
 	}
-	heap.Init(&h)
-	for len(h) > 0 {
-		m := h[0]
+	for h.Len() > 0 {
+		m := h.Top()
 		e := m.event
 		if err := f(&e); err != nil {
 			return err
 		}
 		if m.at++; m.at == len(m.rows) {
-			heap.Pop(&h)
+			h.Pop()
 			continue
 		}
 		m.load()
-		heap.Fix(&h, 0)
+		h.Replace(m)
 	}
 	return nil
 }
@@ -61,12 +60,9 @@ func (m *merging) load() {
 	m.end = max(m.end, start+full)
 }
 
-type mergeHeap []*merging
-
-func (h mergeHeap) Len() int      { return len(h) }
-func (h mergeHeap) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
-func (h mergeHeap) Less(a, b int) bool {
-	x, y := &h[a].event, &h[b].event
+// earlier orders lanes by their next events.
+func earlier(a, b *merging) bool {
+	x, y := &a.event, &b.event
 	switch {
 	case x.Start != y.Start:
 		return x.Start < y.Start
@@ -76,12 +72,4 @@ func (h mergeHeap) Less(a, b int) bool {
 		return x.Instr < y.Instr
 	}
 	return x.Lane < y.Lane
-}
-func (h *mergeHeap) Push(x any) { *h = append(*h, x.(*merging)) }
-func (h *mergeHeap) Pop() any {
-	old := *h
-	n := len(old) - 1
-	x := old[n]
-	*h = old[:n]
-	return x
 }

@@ -239,42 +239,21 @@ func Slowest(l *zonelog.DeviceLog, n int, name string) []Instance {
 		want[k] = name == "" || l.Keys[k].Name == name
 	}
 	// A heap of the n longest, the shortest on top.
-	var h []cand
-	less := func(a, b cand) bool { return a.dur < b.dur || a.dur == b.dur && a.zone > b.zone }
-	down := func(i int) {
-		for {
-			c := 2*i + 1
-			if c >= len(h) {
-				return
-			}
-			if c+1 < len(h) && less(h[c+1], h[c]) {
-				c++
-			}
-			if !less(h[c], h[i]) {
-				return
-			}
-			h[i], h[c] = h[c], h[i]
-			i = c
-		}
-	}
+	h := ecs.Heap[cand]{Less: func(a, b cand) bool { return a.dur < b.dur || a.dur == b.dur && a.zone > b.zone }}
 	for z := range l.Zones.Len() {
 		if !want[l.Key(z)] {
 			continue
 		}
 		c := cand{l.Dur(z), uint32(z)}
-		if len(h) < n {
-			h = append(h, c)
-			for i := len(h) - 1; i > 0 && less(h[i], h[(i-1)/2]); i = (i - 1) / 2 {
-				h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-			}
-		} else if less(h[0], c) {
-			h[0] = c
-			down(0)
+		if h.Len() < n {
+			h.Push(c)
+		} else if h.Less(h.Top(), c) {
+			h.Replace(c)
 		}
 	}
-	slices.SortFunc(h, func(a, b cand) int { return cmp.Or(cmp.Compare(b.dur, a.dur), cmp.Compare(a.zone, b.zone)) })
-	out := make([]Instance, len(h))
-	for i, c := range h {
+	slices.SortFunc(h.Items, func(a, b cand) int { return cmp.Or(cmp.Compare(b.dur, a.dur), cmp.Compare(a.zone, b.zone)) })
+	out := make([]Instance, h.Len())
+	for i, c := range h.Items {
 		z := int(c.zone)
 		b := l.Zones.Begin[z]
 		out[i] = Instance{Zone: z, Name: l.ZoneName(l.Key(z)), Lane: l.Lanes[l.LaneOfZone(z)], Run: l.Runs[l.Run[b]],

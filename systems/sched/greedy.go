@@ -1,6 +1,9 @@
 package sched
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/ecs"
+)
 
 // depthLimit caps the height, as documented.
 const depthLimit = 999
@@ -23,11 +26,11 @@ func greedy(g *graph, loadsFirst bool) []uint32 {
 	}
 	in := &g.m.Instr
 	// Every unit waits in three heaps; those that were taken are passed over.
-	all := heap{less: better}
-	loads := heap{less: better}
-	var engines [components.NumEngines]heap
+	all := ecs.Heap[int32]{Less: better}
+	loads := ecs.Heap[int32]{Less: better}
+	var engines [components.NumEngines]ecs.Heap[int32]
 	for e := range engines {
-		engines[e].less = better
+		engines[e].Less = better
 	}
 	taken := make([]bool, len(g.units))
 	engineOf := func(u int32) components.Engine {
@@ -38,11 +41,11 @@ func greedy(g *graph, loadsFirst bool) []uint32 {
 		return in.Engine.At(first)
 	}
 	enter := func(u int32) {
-		all.push(u)
+		all.Push(u)
 		if g.units[u].load {
-			loads.push(u)
+			loads.Push(u)
 		}
-		engines[engineOf(u)].push(u)
+		engines[engineOf(u)].Push(u)
 	}
 	for u := range g.units {
 		if g.units[u].left == 0 {
@@ -60,9 +63,9 @@ func greedy(g *graph, loadsFirst bool) []uint32 {
 		}
 	}
 	// take emits the best of h, if there is one.
-	take := func(h *heap) bool {
-		for h.len() > 0 {
-			if u := h.pop(); !taken[u] {
+	take := func(h *ecs.Heap[int32]) bool {
+		for h.Len() > 0 {
+			if u := h.Pop(); !taken[u] {
 				emit(u)
 				return true
 			}

@@ -62,18 +62,18 @@ func sortSegment(m *components.Module, s segment, extra map[uint32][]uint32, ord
 			add(i, p)
 		}
 	}
-	h := heap{less: func(a, b int32) bool { return a < b }}
+	h := ecs.Heap[int32]{Less: func(a, b int32) bool { return a < b }}
 	for i := range n {
 		if left[i] == 0 {
-			h.push(int32(i))
+			h.Push(int32(i))
 		}
 	}
-	for at := s.lo; h.len() > 0; at++ {
-		i := h.pop()
+	for at := s.lo; h.Len() > 0; at++ {
+		i := h.Pop()
 		order[at] = s.lo + uint32(i)
 		for _, j := range after[i] {
 			if left[j]--; left[j] == 0 {
-				h.push(j)
+				h.Push(j)
 			}
 		}
 	}

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/systems/place"
 )
 
 // lane is the queue of one engine: units that are ready some time, and those
 // that are ready when the engine is next free.
 type lane struct {
-	pending heap // by ready time
-	avail   heap // by priority
+	pending ecs.Heap[int32] // by ready time
+	avail   ecs.Heap[int32] // by priority
 	banks   uint16
 	// The unit that would go next and when it would start.
 	best  int32
@@ -83,14 +84,14 @@ func (t *timeAware) enter(u int32) {
 	q := t.lanes[x.lane]
 	if q == nil {
 		q = &lane{}
-		q.pending.less = func(a, b int32) bool {
+		q.pending.Less = func(a, b int32) bool {
 			x, y := &t.g.units[a], &t.g.units[b]
 			if x.ready != y.ready {
 				return x.ready < y.ready
 			}
 			return a < b
 		}
-		q.avail.less = func(a, b int32) bool {
+		q.avail.Less = func(a, b int32) bool {
 			x, y := &t.g.units[a], &t.g.units[b]
 			if x.height != y.height {
 				return x.height > y.height
@@ -100,7 +101,7 @@ func (t *timeAware) enter(u int32) {
 		t.lanes[x.lane] = q
 		t.active = append(t.active, x.lane)
 	}
-	q.pending.push(u)
+	q.pending.Push(u)
 	if !q.fresh || x.ready <= q.start {
 		q.fresh = false
 	}
@@ -114,7 +115,7 @@ func (t *timeAware) pick() uint16 {
 		var best uint16
 		for _, l := range t.active {
 			q := t.lanes[l]
-			if q.pending.len()+q.avail.len() == 0 {
+			if q.pending.Len()+q.avail.Len() == 0 {
 				continue
 			}
 			if !q.fresh {
@@ -150,15 +151,15 @@ func (t *timeAware) before(a, b *lane) bool {
 func (t *timeAware) choose(l uint16, q *lane) {
 	q.fresh = true
 	at := t.step.Free(l)
-	if q.avail.len() == 0 {
-		at = max(at, t.g.units[q.pending.top()].ready)
+	if q.avail.Len() == 0 {
+		at = max(at, t.g.units[q.pending.Top()].ready)
 	}
 	for {
-		for q.pending.len() > 0 && t.g.units[q.pending.top()].ready <= at {
-			q.avail.push(q.pending.pop())
+		for q.pending.Len() > 0 && t.g.units[q.pending.Top()].ready <= at {
+			q.avail.Push(q.pending.Pop())
 		}
 		q.best, q.start = t.among(q, at)
-		if q.pending.len() == 0 || t.g.units[q.pending.top()].ready > q.start {
+		if q.pending.Len() == 0 || t.g.units[q.pending.Top()].ready > q.start {
 			break
 		}
 		at = q.start // meanwhile others get ready: they count too
@@ -174,8 +175,8 @@ func (t *timeAware) wait(q *lane) {
 	next := q.start + t.issueOf(q.best)
 	best, start := q.best, q.start
 	least := uint64(1<<64 - 1)
-	for k := 0; k < q.pending.len() && k < 2*look-1; k++ {
-		p := q.pending.items[k]
+	for k := 0; k < q.pending.Len() && k < 2*look-1; k++ {
+		p := q.pending.Items[k]
 		x := &t.g.units[p]
 		if x.ready >= next || x.height <= c.height || t.overBudget(q, p) {
 			continue
@@ -205,8 +206,8 @@ func (t *timeAware) among(q *lane, at uint64) (int32, uint64) {
 	n := 0
 	best, start := int32(-1), uint64(0)
 	var skipped = -1
-	for n < look && q.avail.len() > 0 {
-		u := q.avail.pop()
+	for n < look && q.avail.Len() > 0 {
+		u := q.avail.Pop()
 		popped[n] = u
 		n++
 		first := t.g.of(u)[0]
@@ -225,7 +226,7 @@ func (t *timeAware) among(q *lane, at uint64) (int32, uint64) {
 		}
 		// Nothing of less height can be better than one that starts at once,
 		// except that it stays in its bank.
-		if start <= at && (q.avail.len() == 0 || t.g.units[q.avail.top()].height < t.g.units[best].height) {
+		if start <= at && (q.avail.Len() == 0 || t.g.units[q.avail.Top()].height < t.g.units[best].height) {
 			break
 		}
 	}
@@ -234,7 +235,7 @@ func (t *timeAware) among(q *lane, at uint64) (int32, uint64) {
 		start = t.step.Earliest(t.g.of(best)[0])
 	}
 	for _, u := range popped[:n] {
-		q.avail.push(u)
+		q.avail.Push(u)
 	}
 	return best, start
 }
@@ -258,18 +259,18 @@ func (t *timeAware) remove(q *lane, u int32) {
 	var popped [look]int32
 	n := 0
 	found := false
-	for n < look && q.avail.len() > 0 && !found {
-		popped[n] = q.avail.pop()
+	for n < look && q.avail.Len() > 0 && !found {
+		popped[n] = q.avail.Pop()
 		found = popped[n] == u
 		n++
 	}
 	for _, x := range popped[:n] {
 		if x != u {
-			q.avail.push(x)
+			q.avail.Push(x)
 		}
 	}
 	if !found {
-		q.pending.delete(slices.Index(q.pending.items, u))
+		q.pending.Delete(slices.Index(q.pending.Items, u))
 	}
 }
 

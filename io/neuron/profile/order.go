@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"perfsim/components"
+	"perfsim/ecs"
 )
 
 // Program order.
@@ -95,7 +96,7 @@ func programOrder(rows []ordering, predOff, preds []uint32) (perm []uint32, note
 	}
 	done := make([]bool, n)
 	count, stuckAt := 0, 0
-	var outOfTurn rankHeap
+	outOfTurn := ecs.Heap[uint32]{Less: func(a, b uint32) bool { return a < b }} // ranks
 	relaxing := false
 	for {
 		for len(ready) > 0 {
@@ -121,7 +122,7 @@ func programOrder(rows []ordering, predOff, preds []uint32) (perm []uint32, note
 					if !turn[q] {
 						ready = append(ready, q)
 					} else if relaxing {
-						outOfTurn.push(rank[q])
+						outOfTurn.Push(rank[q])
 					}
 				}
 			}
@@ -133,13 +134,13 @@ func programOrder(rows []ordering, predOff, preds []uint32) (perm []uint32, note
 			relaxing = true
 			for _, r := range order {
 				if !done[r] && waits[r] == 0 {
-					outOfTurn.push(rank[r])
+					outOfTurn.Push(rank[r])
 				}
 			}
 		}
 		found := false
-		for len(outOfTurn) > 0 && !found {
-			r := order[outOfTurn.pop()]
+		for outOfTurn.Len() > 0 && !found {
+			r := order[outOfTurn.Pop()]
 			if found = !done[r]; found {
 				turn[r] = false
 				ready = append(ready, r)
@@ -191,43 +192,6 @@ func cycleFrom(r uint32, done []bool, predOff, preds []uint32) []uint32 {
 			}
 		}
 	}
-}
-
-// rankHeap is a binary heap with the smallest rank on top.
-type rankHeap []uint32
-
-func (h *rankHeap) push(v uint32) {
-	a := append(*h, v)
-	i := len(a) - 1
-	for i > 0 && a[(i-1)/2] > a[i] {
-		a[i], a[(i-1)/2] = a[(i-1)/2], a[i]
-		i = (i - 1) / 2
-	}
-	*h = a
-}
-
-func (h *rankHeap) pop() uint32 {
-	a := *h
-	v := a[0]
-	last := len(a) - 1
-	a[0] = a[last]
-	a = a[:last]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= last {
-			break
-		}
-		if c+1 < last && a[c+1] < a[c] {
-			c++
-		}
-		if a[i] <= a[c] {
-			break
-		}
-		a[i], a[c] = a[c], a[i]
-		i = c
-	}
-	*h = a
-	return v
 }
 
 // engineOrder returns the rows engine by engine, each in program order.

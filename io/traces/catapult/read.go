@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/valyala/fastjson"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/io/format"
 	"perfsim/io/internal/jsonarray"
 )
@@ -497,20 +499,19 @@ func (t *traceReader) topological(order []int, producers [][]int) ([]int, error)
 	for n, i := range order {
 		rank[i] = n
 	}
-	var ready rankHeap
-	ready.rank = rank
+	ready := ecs.Heap[int]{Less: func(a, b int) bool { return rank[a] < rank[b] }}
 	for _, i := range order {
 		if waits[i] == 0 {
-			ready.push(i)
+			ready.Push(i)
 		}
 	}
 	out := make([]int, 0, len(order))
-	for len(ready.items) > 0 {
-		i := ready.pop()
+	for ready.Len() > 0 {
+		i := ready.Pop()
 		out = append(out, i)
 		for _, c := range next[i] {
 			if waits[c]--; waits[c] == 0 {
-				ready.push(int(c))
+				ready.Push(int(c))
 			}
 		}
 	}
@@ -522,4 +523,19 @@ func (t *traceReader) topological(order []int, producers [][]int) ([]int, error)
 		}
 	}
 	return out, nil
+}
+
+// sorted returns a stably sorted copy.
+func sorted(order []int, less func(a, b int) bool) []int {
+	out := slices.Clone(order)
+	slices.SortStableFunc(out, func(a, b int) int {
+		switch {
+		case less(a, b):
+			return -1
+		case less(b, a):
+			return 1
+		}
+		return 0
+	})
+	return out
 }

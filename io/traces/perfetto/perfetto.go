@@ -6,7 +6,6 @@ package perfetto
 
 import (
 	"bufio"
-	"container/heap"
 	"context"
 	"io"
 	"math"
@@ -88,6 +87,7 @@ type Stats struct {
 // Write writes a timeline.
 func Write(ctx context.Context, out io.Writer, t *components.Timeline, o Options) (Stats, error) {
 	w := &writer{t: t, m: t.World.Module, opt: o, out: bufio.NewWriterSize(out, 1<<18), interned: map[interning]uint64{}, ctx: ctx}
+	w.open.Less = end.before
 	if err := w.all(); err != nil {
 		return w.stats, err
 	}
@@ -114,7 +114,7 @@ type writer struct {
 	body     []byte
 	part     []byte
 	name     []byte
-	open     ends
+	open     ecs.Heap[end]
 	begun    bool
 
 	// The edges by producer: those of instruction i are
@@ -124,27 +124,13 @@ type writer struct {
 }
 
 // ends are the slices that are open, the first to end first.
-type ends []end
-
 type end struct {
 	at    uint64
 	track uint64
 	seq   int64
 }
 
-func (e ends) Len() int      { return len(e) }
-func (e ends) Swap(a, b int) { e[a], e[b] = e[b], e[a] }
-func (e ends) Less(a, b int) bool {
-	return e[a].at < e[b].at || e[a].at == e[b].at && e[a].seq < e[b].seq
-}
-func (e *ends) Push(x any) { *e = append(*e, x.(end)) }
-func (e *ends) Pop() any {
-	old := *e
-	n := len(old) - 1
-	x := old[n]
-	*e = old[:n]
-	return x
-}
+func (e end) before(o end) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
 // Track numbers: process p is p+1, its lane l and counters follow above.
 func processTrack(p int) uint64        { return uint64(p) + 1 }
@@ -198,8 +184,8 @@ func (w *writer) all() error {
 func (w *writer) until(t uint64, c *samples) error {
 	for {
 		switch {
-		case len(w.open) > 0 && w.open[0].at <= t && (c.done() || w.open[0].at <= c.time()):
-			e := heap.Pop(&w.open).(end)
+		case w.open.Len() > 0 && w.open.Top().at <= t && (c.done() || w.open.Top().at <= c.time()):
+			e := w.open.Pop()
 			w.body = appendUint(appendUint(w.body[:0], eventType, typeEnd), eventTrack, e.track)
 			if err := w.event(e.at); err != nil {
 				return err
@@ -394,7 +380,7 @@ func (w *writer) slice(e *components.TimelineEvent) error {
 		w.body = appendUint(appendUint(w.body[:0], eventType, typeEnd), eventTrack, track)
 		return w.event(e.Start)
 	}
-	heap.Push(&w.open, end{e.Start + e.Dur, track, w.written})
+	w.open.Push(end{e.Start + e.Dur, track, w.written})
 	return nil
 }
 
