@@ -171,21 +171,42 @@ func named(name string, err error) error {
 }
 
 // ReadAll returns the whole unwrapped input, failing where it is longer than
-// limit bytes.
+// limit bytes or would pass the memory limit.
 func (s *Source) ReadAll(limit int64) ([]byte, error) {
-	var buf bytes.Buffer
+	size := int64(1 << 20)
 	if s.Packed == "" && s.Size > 0 && s.Size <= limit {
-		buf.Grow(int(s.Size) + bytes.MinRead)
+		size = s.Size + 1 // one more, to see the end
 	}
-	n, err := buf.ReadFrom(io.LimitReader(s, limit+1))
-	if err != nil {
-		return nil, err
+	var buf []byte
+	for n := 0; ; {
+		if n == len(buf) {
+			if n > 0 {
+				size = min(2*int64(n), limit+1)
+			}
+			if size >= bigRead {
+				if err := Reserve(s.ctx, uint64(size), s.Name); err != nil {
+					return nil, err
+				}
+			}
+			more := make([]byte, size)
+			copy(more, buf)
+			buf = more
+		}
+		k, err := s.Read(buf[n:])
+		if n += k; int64(n) > limit {
+			return nil, fmt.Errorf("%s: longer than %d bytes", s.Name, limit)
+		}
+		if errors.Is(err, io.EOF) {
+			return buf[:n], nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if n > limit {
-		return nil, fmt.Errorf("%s: longer than %d bytes", s.Name, limit)
-	}
-	return buf.Bytes(), nil
 }
+
+// bigRead is the size from which ReadAll asks before it takes memory.
+const bigRead = 16 << 20
 
 // Close releases the file.
 func (s *Source) Close() error {

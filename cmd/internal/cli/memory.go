@@ -27,6 +27,7 @@ type memoryLimit struct {
 	given  bool   // by --memory-limit rather than by what the machine has
 	cancel context.CancelCauseFunc
 	stop   chan struct{}
+	end    func(error)
 	ctx    context.Context // the command's, whose cause tells why it ended
 }
 
@@ -38,9 +39,12 @@ func (e memoryError) Error() string { return e.text }
 // addMemoryLimit gives root the flag --memory-limit, which holds for all
 // commands. The function returned is called with what the command returned:
 // it ends the watch and turns a cancellation by it into its reason.
-func addMemoryLimit(root *cobra.Command) func(error) error {
+//
+// end ends the process with an error; it is called where work goes on taking
+// memory after it was cancelled.
+func addMemoryLimit(root *cobra.Command, end func(error)) func(error) error {
 	var text string
-	l := &memoryLimit{}
+	l := &memoryLimit{end: end}
 	root.PersistentFlags().StringVar(&text, "memory-limit", "auto", "most memory to take, such as 8GiB; auto is nine tenths of what is available, none takes what there is")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		var err error
@@ -87,25 +91,46 @@ func parseMemory(text string, available func() uint64) (n uint64, given bool, er
 	return n, true, nil
 }
 
-// memoryInterval is how often the watch looks. Fresh memory comes at about
-// 1 GB/s, so that little is taken between two looks.
-const memoryInterval = 50 * time.Millisecond
+// The watch looks as often as fresh memory, which comes at about 1 GB/s, could
+// take half of what is left.
+const (
+	memoryInterval = 50 * time.Millisecond // while much is left
+	memoryShortest = 2 * time.Millisecond
+	memoryRate     = 2 << 30 // bytes a second
+)
 
+// watch cancels the work where it has taken nearly all of the limit, and ends the
+// process where the work goes on and next to nothing is left: between two looks
+// up to 16 MiB come, so much is kept free. A limit that nobody gave has a second instead: the machine may have more by
+// then.
 func (l *memoryLimit) watch(ctx context.Context, stop chan struct{}) {
-	t := time.NewTicker(memoryInterval)
-	defer t.Stop()
-	for {
+	spare := min(l.bytes/16, 16<<20)
+	soft, hard := l.bytes-l.bytes/16-spare, l.bytes-spare
+	var cancelled time.Time
+	var err memoryError
+	for t := time.NewTimer(0); ; {
 		select {
 		case <-stop:
-			return
-		case <-ctx.Done():
+			t.Stop()
 			return
 		case <-t.C:
-			if used := memoryUsed(); used > l.bytes {
-				l.cancel(memoryError{fmt.Sprintf("%s of memory are in use, more than %s", humanize.IBytes(used), l.name())})
-				return
-			}
 		}
+		used := memoryUsed()
+		switch {
+		case cancelled.IsZero() && ctx.Err() != nil: // interrupted
+			return
+		case cancelled.IsZero() && used > soft:
+			err = memoryError{fmt.Sprintf("the work takes more memory than %s: %s are in use", l.name(), humanize.IBytes(used))}
+			l.cancel(err)
+			cancelled = time.Now()
+		case !cancelled.IsZero() && (used > hard && l.given || time.Since(cancelled) > grace):
+			l.end(err)
+		}
+		left := uint64(0)
+		if used < hard {
+			left = hard - used
+		}
+		t.Reset(min(max(time.Duration(left)*time.Second/memoryRate, memoryShortest), memoryInterval))
 	}
 }
 
@@ -126,11 +151,17 @@ func (l *memoryLimit) reserve(bytes uint64, work string) error {
 	return nil
 }
 
-// memoryUsed is the anonymous memory that the process holds.
+// mostMapped is how much of the mapped files counts as memory in use: the
+// program itself does, large inputs that are mapped can be taken away.
+const mostMapped = 64 << 20
+
+// memoryUsed is the memory that the process holds.
 func memoryUsed() uint64 {
-	if b, err := os.ReadFile("/proc/self/status"); err == nil {
-		if n, ok := kilobytes(b, "RssAnon:"); ok {
-			return n
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil { // pages: size, resident, shared
+		var size, resident, shared uint64
+		if n, _ := fmt.Sscan(string(b), &size, &resident, &shared); n == 3 && resident >= shared {
+			page := uint64(os.Getpagesize())
+			return (resident-shared)*page + min(shared*page, mostMapped)
 		}
 	}
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}

@@ -42,7 +42,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	})
 	defer stop()
 	root := newRoot(args)
-	endWatch := addMemoryLimit(root)
+	endWatch := addMemoryLimit(root, func(err error) {
+		fmt.Fprintf(stderr, "perfsim: %s\n", terminal.Message(err))
+		os.Exit(exitError)
+	})
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(out)

@@ -1,12 +1,16 @@
 package timeline
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/dustin/go-humanize"
+
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/format"
 )
 
 // Row is one piece of work.
@@ -69,6 +73,13 @@ func (b *Builder) Depend(consumer, producer int, kind components.EdgeKind) {
 	d.consumer = append(d.consumer, uint32(consumer))
 	d.producer = append(d.producer, uint32(producer))
 	d.kind = append(d.kind, kind)
+}
+
+// Room fails where so many more rows and dependencies would pass the memory
+// limit of ctx. A reader that reserves room asks first.
+func Room(ctx context.Context, rows, deps int) error {
+	const rowSize, dep = 80, 9 // bytes
+	return format.Reserve(ctx, uint64(rows)*rowSize+uint64(deps)*dep, fmt.Sprintf("a schedule of %s operations", humanize.Comma(int64(rows))))
 }
 
 // Reserve makes room for as many rows and dependencies in all.

@@ -10,6 +10,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/format"
+	"perfsim/io/internal/timeline"
 )
 
 // BinaryImporter reads the binary schedules that LogGOPSim's txt2bin writes,
@@ -102,6 +103,9 @@ func (s *schedule) decodeRank(ctx context.Context, rank int32, b []byte, base in
 	waiting := list[nodes*nodeSize:] // numbers of nodes
 	most := int64(len(waiting) / 4)
 	op := len(s.b.Rows)
+	if err := timeline.Room(ctx, int(nodes), int(most)); err != nil {
+		return fmt.Errorf("byte %d: %w", base, err)
+	}
 	s.b.Reserve(op+int(nodes), s.b.Deps.Len()+int(most))
 	s.starts = append(s.starts, rankStart{op, rank})
 	edges := int64(0)

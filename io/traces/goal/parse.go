@@ -3,12 +3,14 @@ package goal
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/format"
+	"perfsim/io/internal/timeline"
 )
 
 // parser reads GOAL text.
@@ -143,7 +145,9 @@ func (p *parser) body(ctx context.Context, rank int32) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			p.reserve()
+			if err := p.reserve(ctx); err != nil {
+				return err
+			}
 		}
 		if err := p.next(); err != nil {
 			return err
@@ -347,18 +351,23 @@ func (p *parser) operation(label ecs.Symbol, at pos, rank int32) error {
 // reserve makes room for what the rest of the text is likely to hold, judging
 // by the first megabytes: tables that grow step by step are copied several
 // times over.
-func (p *parser) reserve() {
+func (p *parser) reserve(ctx context.Context) error {
 	const enough = 2 << 20
 	read := p.base + int64(p.p)
 	if p.reserved || read < enough || p.src.Packed != "" || p.src.Size < read {
-		return
+		return nil
 	}
 	p.reserved = true
 	part := 1.02 * float64(p.src.Size) / float64(read)
 	all := func(n int) int { return int(part * float64(n)) }
-	p.s.b.Reserve(all(len(p.s.b.Rows)), all(p.s.b.Deps.Len()))
+	rows, deps := all(len(p.s.b.Rows)), all(p.s.b.Deps.Len())
+	if err := timeline.Room(ctx, rows, deps); err != nil {
+		return fmt.Errorf(" %w", err)
+	}
+	p.s.b.Reserve(rows, deps)
 	p.s.b.M.Symbols.Reserve(all(p.s.b.M.Symbols.Len()), all(p.s.b.M.Symbols.Size()))
 	p.numbered.symbols = append(make([]ecs.Symbol, 0, all(len(p.numbered.symbols))), p.numbered.symbols...)
 	p.s.at = append(make([]pos, 0, all(len(p.s.at))), p.s.at...)
 	p.opOf = append(make([]uint32, 0, all(len(p.opOf))), p.opOf...)
+	return nil
 }
