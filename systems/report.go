@@ -197,7 +197,7 @@ func (r *Result) MachineName() *string {
 
 // SystemTimes returns what every system took.
 func (r *Result) SystemTimes() []SystemTime {
-	n := float64(max(r.World.Module.Instr.Len(), 1))
+	n := float64(max(r.World.Module.Instr.Len(), r.World.Summary.Instructions, 1))
 	var list []SystemTime
 	for _, t := range r.Timings {
 		list = append(list, SystemTime{t.System, t.Wall.Seconds(), float64(t.Wall.Nanoseconds()) / n})

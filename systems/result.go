@@ -36,6 +36,7 @@ type Result struct {
 	// ReadTime is what reading and lowering took, Time what all took.
 	ReadTime, Time time.Duration
 
+	work *work.Figures // of a stream, whose rows are gone
 	// What analyses write; made says which of it is there.
 	mu     sync.Mutex
 	made   map[ecs.Component]bool
@@ -78,7 +79,12 @@ func (r *Result) placed(ctx context.Context) (*components.World, error) {
 }
 
 // Work sums up what the module computes and moves.
-func (r *Result) Work() *work.Figures { return work.Make(&r.World.World) }
+func (r *Result) Work() *work.Figures {
+	if r.work != nil {
+		return r.work
+	}
+	return work.Make(&r.World.World)
+}
 
 // Memory finds what the module holds in device memory, SBUF and PSUM.
 func (r *Result) Memory(ctx context.Context) (*occupancy.Report, error) {

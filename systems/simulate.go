@@ -108,8 +108,7 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 		return nil, err
 	}
 	n := m.Instr.Len()
-	// Issue intervals, latencies and the times of both runs, 24 bytes a row.
-	if err := format.Reserve(ctx, uint64(n)*24, fmt.Sprintf("simulating %s instructions", humanize.Comma(int64(n)))); err != nil {
+	if err := format.Reserve(ctx, uint64(n)*bytesPlaced, fmt.Sprintf("simulating %s instructions", humanize.Comma(int64(n)))); err != nil {
 		return nil, err
 	}
 	pick := predicting
@@ -134,6 +133,10 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	res.Time = time.Since(began)
 	return res, nil
 }
+
+// bytesPlaced is what a prediction takes a row beside the module: issue interval,
+// latency and the times of both runs.
+const bytesPlaced = 24
 
 // Timing is what one system took.
 type Timing = ecs.Timing

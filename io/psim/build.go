@@ -18,9 +18,10 @@ type Builder struct {
 	done []int64 // bytes of each column that are written
 }
 
-// NewBuilder begins a snapshot of rows instructions: the columns that m has,
-// which are written as they stand, and beside them those for which size gives
-// the bytes that will come; it is 0 for others.
+// NewBuilder begins a snapshot of rows instructions. The columns that m has are
+// written as they stand; of the others it will have those for which size returns
+// how many bytes will come, and not those for which it returns 0. What is not in
+// columns is taken from m by Close.
 func NewBuilder(w io.WriterAt, m *components.Module, rows uint64, size func(column string) int64) (*Builder, error) {
 	if !littleEndian() {
 		return nil, errBigEndian

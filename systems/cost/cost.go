@@ -26,10 +26,32 @@ const chunk = 1 << 16
 
 // Fill writes instr.issue and instr.latency, in ns.
 func Fill(ctx context.Context, w *components.World) error {
+	var t Tally
+	if err := t.Fill(ctx, w, w.Module.Instr.Len()); err != nil {
+		return err
+	}
+	t.Note(w)
+	return nil
+}
+
+// Tally counts, over the windows of a module, the rows whose costs a reader of
+// the prediction has to know about.
+type Tally struct {
+	defaults map[components.Opcode]int // rows by opcode that has no cost of its own
+	inline   inline
+}
+
+// Note notes what was counted in the module of w.
+func (t *Tally) Note(w *components.World) {
+	t.inline.note(w.Module)
+	noteDefaults(w, t.defaults)
+}
+
+// Fill is Fill of the package for the first n rows, without the notes.
+func (t *Tally) Fill(ctx context.Context, w *components.World, n int) error {
 	m := w.Module
-	n := m.Instr.Len()
-	m.Instr.Issue.Scratch(n)
-	m.Instr.Latency.Scratch(n)
+	m.Instr.Issue.Scratch(m.Instr.Len())
+	m.Instr.Latency.Scratch(m.Instr.Len())
 	var row func(i int) (issue, latency uint64)
 	var plan *plan
 	var ref *reference
@@ -89,7 +111,7 @@ func Fill(ctx context.Context, w *components.World) error {
 		return err
 	}
 	if ref != nil {
-		ref.estimates(issue, latency)
+		t.inline.fill(ref, issue[:n], latency)
 	}
 	for _, c := range w.Config.Costs {
 		if c.Issue != nil {
@@ -99,19 +121,23 @@ func Fill(ctx context.Context, w *components.World) error {
 			latency[c.Row] = *c.Latency
 		}
 	}
-	noteDefaults(w, plan)
+	if plan != nil {
+		for op, rows := range plan.defaults {
+			if t.defaults == nil {
+				t.defaults = map[components.Opcode]int{}
+			}
+			t.defaults[op] += rows
+		}
+	}
 	return nil
 }
 
 // noteDefaults tells which opcodes had no cost of their own.
-func noteDefaults(w *components.World, p *plan) {
-	if p == nil {
-		return
-	}
+func noteDefaults(w *components.World, rows map[components.Opcode]int) {
 	m := w.Module
-	for _, op := range slices.Sorted(maps.Keys(p.defaults)) {
+	for _, op := range slices.Sorted(maps.Keys(rows)) {
 		name := m.OpcodeName(op)
-		m.Note(components.NoteDefaultCost, fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), p.defaults[op])
+		m.Note(components.NoteDefaultCost, fmt.Sprintf("opcode %s has no cost on %s; default_cost is used", name, w.Machine.Name), rows[op])
 	}
 }
 

@@ -76,22 +76,12 @@ func RunPlain(ctx context.Context, w *components.World, rules Rules) error {
 // earlier placement stays.
 func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, assembly bool) error {
 	m := w.Module
-	// fast is what the plain path works in, used again for the next block.
 	var fast *sync.Pool
 	if assembly {
-		fast = &sync.Pool{New: func() any { return newPadded(m.Instr.Len()) }}
+		fast = plainPath(m)
 	}
 	w.Placement++
-	// One row more than there are instructions: its times stay zero, and padding
-	// points to it.
-	arrive := w.Events.Arrive.Scratch(m.Instr.Len() + 1)
-	arrive[m.Instr.Len()] = pair{}
-	w.Events.Arrive.Scratch(m.Instr.Len())
-	if rules.Shares != nil && hasCollectives(m) {
-		w.Events.Dur.Scratch(m.Instr.Len())
-	} else {
-		w.Events.Dur.Drop()
-	}
+	arrive := room(w, rules)
 	if w.Config.Jobs > 1 && m.Instr.Len() >= populateFrom {
 		stop, done := make(chan struct{}), make(chan struct{})
 		go func() { w.Events.Arrive.Populate(stop); close(done) }()
@@ -124,6 +114,26 @@ func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, a
 		g.Go(func() error { return place(ctx, b) })
 	}
 	return g.Wait()
+}
+
+// room makes room for the events of w. It returns the arrivals and one more,
+// which stays zero: padding points to it.
+func room(w *components.World, rules Rules) []pair {
+	n := w.Module.Instr.Len()
+	arrive := w.Events.Arrive.Scratch(n + 1)
+	arrive[n] = pair{}
+	w.Events.Arrive.Scratch(n)
+	if rules.Shares != nil && hasCollectives(w.Module) {
+		w.Events.Dur.Scratch(n)
+	} else {
+		w.Events.Dur.Drop()
+	}
+	return arrive
+}
+
+// plainPath returns what the plain path works in, used again for the next block.
+func plainPath(m *components.Module) *sync.Pool {
+	return &sync.Pool{New: func() any { return newPadded(m.Instr.Len()) }}
 }
 
 // populateFrom is how many rows make it worth having a second core fetch the
@@ -182,17 +192,29 @@ func newKernel(w *components.World, rules Rules, arrive []pair, fast *sync.Pool)
 	k.free, k.psumWrite = k.times[:lanes], k.times[lanes:2*lanes]
 	k.allBanks = make([]pair, bankFirst+Slots(lanes).Banks())
 	k.banks = k.allBanks[bankFirst:]
-	if fast != nil && (rules.Banks || !rules.Couplings) && k.m.Edges.Preds.Rows() == k.m.Instr.Len() && k.m.Edges.Preds.Len() > 0 {
-		k.arrive, k.blk = arrive, fast
-		k.bankOf = make([]uint32, lanes)
-		for l := range k.bankOf {
-			k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * pairSize
-		}
-		if rules.Couplings {
-			k.couple = couples(lanes)
-		}
-	}
+	k.usePlain(arrive, fast)
 	return k
+}
+
+// usePlain has the kernel take the plain path through the rows that its module
+// has now, where it can be taken.
+func (k *kernel) usePlain(arrive []pair, fast *sync.Pool) {
+	k.arrive, k.blk = nil, nil
+	if fast == nil || !k.rules.Banks && k.rules.Couplings || k.m.Edges.Preds.Rows() != k.m.Instr.Len() || k.m.Edges.Preds.Len() == 0 {
+		return
+	}
+	k.arrive, k.blk = arrive, fast
+	if k.bankOf != nil {
+		return
+	}
+	lanes := len(k.free)
+	k.bankOf = make([]uint32, lanes)
+	for l := range k.bankOf {
+		k.bankOf[l] = uint32(bankFirst+l/components.LanesPerCore*numBanks) * pairSize
+	}
+	if k.rules.Couplings {
+		k.couple = couples(lanes)
+	}
 }
 
 const pairSize = uint32(unsafe.Sizeof(pair{}))

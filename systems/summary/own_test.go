@@ -42,11 +42,11 @@ func TestBusyEqualsWritingOut(t *testing.T) {
 			looped++
 		}
 		w, out := placed(m, components.Trips), placed(randmod.Unroll(m), components.Once)
-		var got, want Summary
-		got.engines(w)
-		want.engines(out)
+		var got, want totals
+		got.blocks(w)
+		want.blocks(out)
 		lanes := m.Lanes.Len()
-		a, b := got.Busy(lanes), want.Busy(lanes)
+		a, b := got.busy, want.busy
 		rows := make([]uint64, lanes)
 		for i, ns := range RowBusy(w) {
 			rows[m.Instr.Lane.At(i)] += ns

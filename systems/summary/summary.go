@@ -87,18 +87,32 @@ type Summary struct {
 
 // Make adds up a placed world.
 func Make(w *components.World) Summary {
-	m := w.Module
-	s := Summary{Instructions: m.NumInstructions(), LatencyA: components.OptionalNS(w.Latency(components.RunA)), LatencyB: w.LatencyB(),
-		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
+	t := totals{instructions: w.Module.NumInstructions()}
 	// Two passes over different columns, side by side where cores are free.
-	var counts [components.NumEdgeKinds]uint64
 	g, _ := ecs.NewGroup(context.Background(), w.Config.Jobs)
-	g.Go(func() error { s.engines(w); return nil })
-	g.Go(func() error { counts = m.Edges.Counts(); return nil })
+	g.Go(func() error { t.blocks(w); return nil })
+	g.Go(func() error { t.edges = w.Module.Edges.Counts(); return nil })
 	g.Wait() // none of them fails
+	return t.summary(w)
+}
+
+// totals are what the rows and edges of a placed world add up to.
+type totals struct {
+	instructions int
+	busy         []uint64 // by lane: ns of run A
+	count        []int    // by lane: instructions
+	edges        [components.NumEdgeKinds]uint64
+}
+
+// summary makes the summary of w, of which t are the totals.
+func (t *totals) summary(w *components.World) Summary {
+	m := w.Module
+	s := Summary{Instructions: t.instructions, LatencyA: components.OptionalNS(w.Latency(components.RunA)), LatencyB: w.LatencyB(),
+		Edges: map[string]uint64{}, Placed: map[string]uint64{}}
+	s.engines(m, t)
 	for k := components.Ordered; k < components.NumEdgeKinds; k++ {
 		s.Edges[k.Key()] = m.Edges.Declared[k]
-		s.Placed[k.Key()] = counts[k]
+		s.Placed[k.Key()] = t.edges[k]
 	}
 	if m.Edges.Declared[components.Invalid] > 0 {
 		s.Edges[components.Invalid.Key()] = m.Edges.Declared[components.Invalid]
@@ -161,29 +175,36 @@ func onceB(w *components.World, r components.BlockResult) components.OptionalNS 
 	return components.OptionalNS(r.Latency[1])
 }
 
-// engines adds up the time in which each lane has work, run A, block by
-// block; only lanes with instructions are listed.
-func (s *Summary) engines(w *components.World) {
+// blocks adds up the time in which each lane has work, run A, block by block.
+func (t *totals) blocks(w *components.World) {
 	m := w.Module
-	lanes := m.Lanes.Len()
-	busy := make([]uint64, lanes)
-	count := make([]int, lanes)
 	waits := m.WaitOpcodes()
 	for _, b := range m.TopBlocks() {
-		x := busyOfBlock(w, waits, b)
-		for l, ns := range x.times(m.Functions.Runs.At(int(m.Blocks.Function.At(b)))) {
-			count[l] += x.count[l]
-			busy[l] = ecs.AddSat(busy[l], ns)
-		}
+		t.add(busyOfBlock(w, waits, b), m.Functions.Runs.At(int(m.Blocks.Function.At(b))))
 	}
+}
+
+// add adds a block that runs so many times.
+func (t *totals) add(x laneBusy, runs uint64) {
+	if t.busy == nil {
+		t.busy, t.count = make([]uint64, len(x.sum)), make([]int, len(x.sum))
+	}
+	for l, ns := range x.times(runs) {
+		t.count[l] += x.count[l]
+		t.busy[l] = ecs.AddSat(t.busy[l], ns)
+	}
+}
+
+// engines lists the lanes with instructions.
+func (s *Summary) engines(m *components.Module, t *totals) {
 	measured := MeasuredBusy(m)
-	for l := range lanes {
-		if count[l] == 0 && busy[l] == 0 && (measured == nil || measured[l] == 0) {
+	for l, busy := range t.busy {
+		if t.count[l] == 0 && busy == 0 && (measured == nil || measured[l] == 0) {
 			continue
 		}
-		e := Engine{Name: m.LaneName(uint16(l)), Instructions: count[l], BusyNS: busy[l], lane: uint16(l)}
+		e := Engine{Name: m.LaneName(uint16(l)), Instructions: t.count[l], BusyNS: busy, lane: uint16(l)}
 		if s.LatencyA > 0 {
-			e.Utilization = float64(busy[l]) / float64(s.LatencyA)
+			e.Utilization = float64(busy) / float64(s.LatencyA)
 		}
 		if measured != nil {
 			e.MeasuredBusyNS = &measured[l]

@@ -41,8 +41,10 @@ func TestBusyCountsTrips(t *testing.T) {
 		if err := place.RunRules(context.Background(), w, place.Rules{}); err != nil {
 			t.Fatal(err)
 		}
+		var all totals
+		all.blocks(w)
 		var s Summary
-		s.engines(w)
+		s.engines(m, &all)
 		if len(s.Engines) != 1 || s.Engines[0].BusyNS != want || s.Engines[0].Instructions != 5-2 {
 			t.Errorf("loops %s: %+v, want %d ns", loops, s.Engines, want)
 		}

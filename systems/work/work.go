@@ -85,9 +85,18 @@ type Absent struct {
 
 // Make sums up a placed world.
 func Make(w *components.World) *Figures {
+	s := NewSum(w)
+	runs := components.NewExecutions(w.Module, w.Config.Loops)
+	s.Rows(w.Module, w.Module.Instr.Len(), runs)
+	return s.Figures(w)
+}
+
+// Figures returns the figures of the rows summed up; w has the tables of the
+// whole module and the latency.
+func (s *Sum) Figures(w *components.World) *Figures {
 	f := &Figures{}
-	s := sum(w)
-	peaks, why := peaksOf(w)
+	s.why = s.seen.why(w.Replayed())
+	peaks, why := peaksOf(w, s.lanes)
 	f.Peaks = peaks
 	if why != "" {
 		f.absent("peaks", why)
@@ -156,8 +165,12 @@ func (f *Figures) Reason(figure string) string {
 	return ""
 }
 
-// sums are what the rows of a module add up to, by executions.
-type sums struct {
+// Sum is what rows add up to, by executions.
+type Sum struct {
+	row   *Rows
+	lanes []bool // that have instructions
+	seen  evidence
+
 	flops, helper, again uint64
 	// ideal and idealMore are FLOPs in FLOPs of the 16-bit peak: those of the
 	// program, and the others.
@@ -167,21 +180,30 @@ type sums struct {
 	why              string // no FLOPs
 }
 
-func sum(w *components.World) sums {
-	m := w.Module
-	s := sums{}
-	runs := components.NewExecutions(m, w.Config.Loops)
-	row := NewRows(w)
-	s.why = row.why
+// NewSum returns the sum of no rows of w so far.
+func NewSum(w *components.World) *Sum {
+	return &Sum{row: NewRows(w), lanes: make([]bool, w.Module.Lanes.Len())}
+}
+
+// Rows adds the first n rows of m, the world's module or a window of it. runs
+// is by rows of the whole module.
+func (s *Sum) Rows(m *components.Module, n int, runs *components.Executions) {
+	s.row.m = m
+	s.seen.look(m, n)
+	for _, l := range m.Instr.Lane.View(0, n) {
+		s.lanes[l] = true
+	}
 	macs, bytes := m.Instr.MACs.Slice(), m.Instr.DMABytes.Slice()
-	for i := range m.Instr.Len() {
+	if len(macs) == 0 && len(bytes) == 0 {
+		return
+	}
+	for i := range n {
 		if (len(macs) == 0 || macs[i] == 0) && (len(bytes) == 0 || bytes[i] == 0) {
 			continue
 		}
-		id := components.InstrID(i)
-		x := row.At(id)
+		x := s.row.At(components.InstrID(i))
 		s.bytes = s.bytes || x.Read > 0 || x.Written > 0
-		n := runs.At(id)
+		n := runs.At(components.InstrID(uint32(i) + m.Base))
 		flops := ecs.MulSat(x.FLOPs, n)
 		switch {
 		case x.Helper:
@@ -197,7 +219,6 @@ func sum(w *components.World) sums {
 		s.read = ecs.AddSat(s.read, ecs.MulSat(x.Read, n))
 		s.written = ecs.AddSat(s.written, ecs.MulSat(x.Written, n))
 	}
-	return s
 }
 
 // Row is the work of one execution of a row.
@@ -213,7 +234,6 @@ type Rows struct {
 	m      *components.Module
 	passes []float64 // of 32-bit types, by opcode
 	again  map[ecs.Symbol]bool
-	why    string // no row has FLOPs
 }
 
 // NewRows returns the work of the rows of a world.
@@ -229,24 +249,39 @@ func NewRows(w *components.World) *Rows {
 			r.passes[op] = c.Mult32
 		}
 	}
-	if m.Instr.MACs.Len() == 0 {
-		r.why = whyNoFLOPs(m, w.Replayed())
-	}
 	return r
 }
 
-// whyNoFLOPs says why a module without the column MACs has no FLOPs; one that
-// has instructions of a core and no products has none, known to be 0.
-func whyNoFLOPs(m *components.Module, replayed bool) string {
-	products := m.Products()
-	core := false
-	for i, op := range m.Instr.Opcode.Slice() {
-		if products[op] {
-			return "the input has no sizes of its products"
-		}
-		core = core || !replayed && op < components.NumOpcodes && m.Instr.DType.At(i) != components.NoDType
+// evidence is what tells whether a module has FLOPs.
+type evidence struct {
+	macs, product, core bool // a column MACs, a product, an instruction of a core
+}
+
+// look looks at the first n rows of m.
+func (e *evidence) look(m *components.Module, n int) {
+	e.macs = e.macs || m.Instr.MACs.Len() > 0
+	if e.macs || e.product {
+		return
 	}
-	if !core {
+	products := m.Products()
+	for i, op := range m.Instr.Opcode.View(0, n) {
+		if products[op] {
+			e.product = true
+			return
+		}
+		e.core = e.core || op < components.NumOpcodes && m.Instr.DType.At(i) != components.NoDType
+	}
+}
+
+// why says why a module has no FLOPs, "" where it has; one that has instructions
+// of a core and no products has none, known to be 0.
+func (e *evidence) why(replayed bool) string {
+	switch {
+	case e.macs:
+		return ""
+	case e.product:
+		return "the input has no sizes of its products"
+	case !e.core || replayed:
 		return "the input is a trace without sizes of operators"
 	}
 	return ""
@@ -298,13 +333,14 @@ func (r *Rows) recomputed(scope ecs.Symbol) bool {
 const array = 128
 
 // peaksOf returns the peaks of the cores in use: those of the machine, or of the
-// profile where the machine is the one that it was taken on.
-func peaksOf(w *components.World) (*Peaks, string) {
+// profile where the machine is the one that it was taken on. lanes are those in
+// use.
+func peaksOf(w *components.World, lanes []bool) (*Peaks, string) {
 	m, mach := w.Module, w.Machine
 	if mach == nil || w.Replayed() {
 		return nil, "no machine was simulated"
 	}
-	p := &Peaks{Cores: cores(m)}
+	p := &Peaks{Cores: cores(m, lanes)}
 	one := 2 * array * array * float64(mach.Clock.PEArray) * 1e7
 	hbm := mach.Memory.HBMRate * 1e9
 	p.Source = []string{fmt.Sprintf("%s: %d by %d cells at %.1f GHz, %g GB/s of HBM a core", mach.Name, array, array, float64(mach.Clock.PEArray)/100, mach.Memory.HBMRate)}
@@ -335,12 +371,8 @@ func peaksOf(w *components.World) (*Peaks, string) {
 	return p, ""
 }
 
-// cores returns how many cores have instructions.
-func cores(m *components.Module) int {
-	used := make([]bool, m.Lanes.Len())
-	for _, l := range m.Instr.Lane.Slice() {
-		used[l] = true
-	}
+// cores returns how many cores have instructions on the lanes in use.
+func cores(m *components.Module, used []bool) int {
 	seen := map[uint16]bool{}
 	for l, u := range used {
 		if u {

@@ -24,6 +24,7 @@ func newRunCommand() *cobra.Command {
 	var out string
 	var packageOnly bool
 	var style traceFlags
+	var huge streamFlags
 	var metrics string
 	var policy, severity int
 	var r systems.Request
@@ -42,7 +43,10 @@ Several inputs make a table with a row an input, or with --json an array. Their
 traces, metrics and tables go to DIR together, and file.perf-sim has the traces
 of all; the name of a module that is taken gets -2, -3 and so on, in the order
 of the inputs. An input that fails is reported, the others run all the same,
-and the exit status is 1.`,
+and the exit status is 1.
+
+A snapshot that does not fit in memory is placed in a stream: its rows pass
+through a window. The figures are the same; nothing is written.`,
 		Example: `  perfsim run examples/tiled_matmul.bir.json
   perfsim run -o out --machine trn3 module.bir.json
   perfsim run --json profile.json.gz | jq .latency_ns
@@ -74,6 +78,9 @@ and the exit status is 1.`,
 			if packageOnly && out == "" {
 				return usagef("--package-only needs a folder: -o DIR")
 			}
+			if err := huge.check(c, &in, args); err != nil {
+				return err
+			}
 			if len(passes.DumpAfter) > 0 && out == "" {
 				return usagef("--dump-after needs a folder: -o DIR")
 			}
@@ -100,6 +107,9 @@ and the exit status is 1.`,
 				defer r.Out.Group.Abort()
 			}
 			one := func(input string) (*systems.Report, error) {
+				if rep, err := huge.run(c, &in, input, r, timings, p); rep != nil || err != nil {
+					return rep, err
+				}
 				l, err := in.load(c.Context(), c, input, p)
 				if err != nil {
 					return nil, err
@@ -149,6 +159,7 @@ and the exit status is 1.`,
 	in.add(c)
 	rec.add(c)
 	style.add(c)
+	huge.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "folder for traces, metrics and file.perf-sim")
 	c.Flags().BoolVar(&packageOnly, "package-only", false, "with -o: stream the perf_sim traces straight into file.perf-sim and write no trace files")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of the summary, an array for several inputs")
