@@ -16,8 +16,7 @@ import (
 // logRows is the size of the generated device log.
 const logRows = 2_000_000
 
-// csvScript is the yardstick of device logs, seen from the root of the
-// repository.
+// csvScript is the yardstick of device logs, below the root of the repository.
 const csvScript = "bench/ttprof_csv.py"
 
 // logs measures the analysis of a device log and of a plain script that reads
@@ -33,7 +32,8 @@ func (b *bench) logs() error {
 		return err
 	}
 	python, err := exec.LookPath("python3")
-	if _, serr := os.Stat(csvScript); err != nil || serr != nil {
+	script, serr := Upward(csvScript)
+	if err != nil || serr != nil {
 		b.note("device logs beside Python's csv: python3 or %s is not here", csvScript)
 		python = ""
 	}
@@ -47,7 +47,7 @@ func (b *bench) logs() error {
 		if python == "" {
 			return nil
 		}
-		theirs, _, err := b.process(nil, python, csvScript, path)
+		theirs, _, err := b.process(nil, python, script, path)
 		if err != nil {
 			return err
 		}
@@ -57,27 +57,28 @@ func (b *bench) logs() error {
 	})
 }
 
-// realFiles are large modules of real users, seen from the root of the
-// repository; they are not part of it.
+// realFiles are large modules of real users, below the folder of data; they are
+// not part of the repository.
 var realFiles = []struct{ name, path string }{
-	{"Mixtral-8x7B train step, HLO", "../shared/data/hlo_text/openxla__xla__hlo_mixtral_8x7b_bf16_2x8.hlo.gz"},
-	{"Gemma-3 4B train step, HLO", "../shared/data/hlo_text/ROCm__xla__gemma3_4b__module_0096.jit_train_step.before_optimizations.txt.gz"},
+	{"Mixtral-8x7B train step, HLO", "hlo_text/openxla__xla__hlo_mixtral_8x7b_bf16_2x8.hlo.gz"},
+	{"Gemma-3 4B train step, HLO", "hlo_text/ROCm__xla__gemma3_4b__module_0096.jit_train_step.before_optimizations.txt.gz"},
 }
 
 // files measures reading, lowering and simulating real modules.
 func (b *bench) files() error {
 	for _, f := range realFiles {
-		if _, err := os.Stat(f.path); err != nil {
-			b.note("%s: the file is not here", f.name)
+		path := filepath.Join(b.opt.Data, f.path)
+		if _, err := os.Stat(path); err != nil {
+			b.note("%s: %s is not in the folder of data (--data)", f.name, f.path)
 			continue
 		}
-		u, _, err := b.perfsim("run", "-q", "--machine", "trn2", f.path)
+		u, _, err := b.perfsim("run", "-q", "--machine", "trn2", path)
 		if err != nil {
 			return err
 		}
 		b.addUsage("file/"+f.name, 1, u)
 		out := filepath.Join(b.opt.Dir, "files")
-		u, _, err = b.perfsim("run", "-q", "--machine", "trn2", "-o", out, f.path)
+		u, _, err = b.perfsim("run", "-q", "--machine", "trn2", "-o", out, path)
 		os.RemoveAll(out)
 		if err != nil {
 			return err

@@ -30,7 +30,9 @@ func (r *Results) Markdown(w io.Writer) error {
 	r.kernelTable(p)
 	r.systemTable(p)
 	r.textTable(p)
+	r.readerTable(p)
 	r.processTable(p)
+	r.commandTable(p)
 	r.fileTable(p)
 	r.peerTable(p)
 	if len(r.Notes) > 0 {
@@ -165,7 +167,7 @@ func (r *Results) memoryTable(p *printer) {
 
 func (r *Results) kernelTable(p *printer) {
 	p.heading("The placement kernel", "Both runs of one block on eleven lanes, 2.9 edges an instruction, one in twenty to any instruction before; ns of CPU an instruction. "+
-		"The C kernels (`bench/kernel/c`) work on the same arrays, those called ell on edges padded beforehand, and find the same times. The ratio is that of each round.")
+		"The C kernels (`bench/self/kernel/c`) work on the same arrays, those called ell on edges padded beforehand, and find the same times. The ratio is that of each round.")
 	r.bySize(p, "ns an instruction", "kernel/", r.names("kernel/"), false, func(s *Sample) string {
 		if s.Unit == "ratio" {
 			return "**" + median(s) + "**"
@@ -212,7 +214,7 @@ func (r *Results) textTable(p *printer) {
 	r.bySize(p, "MB/s", "text/", names, false, best)
 	if c := r.names("trace/"); len(c) > 0 {
 		p.line("")
-		p.line("The trace of run A of the kernel's graph, by our writer and by a plain C program with the same records (`bench/kernel/c`), in turns:")
+		p.line("The trace of run A of the kernel's graph, by our writer and by a plain C program with the same records (`bench/self/kernel/c`), in turns:")
 		p.line("")
 		r.bySize(p, "trace", "trace/", c, false, func(s *Sample) string {
 			if s.Unit == "ratio" {
@@ -225,36 +227,42 @@ func (r *Results) textTable(p *printer) {
 
 func (r *Results) processTable(p *printer) {
 	p.heading("Whole processes", "From the command line to its end, all cores. Millions of instructions a second of wall time depend on what else the machine does; CPU time does less.")
+	r.usageTable(p, "run/", "`perfsim run`")
+}
+
+// usageTable shows what the processes of a prefix took, and how their CPU time
+// grows.
+func (r *Results) usageTable(p *printer, prefix, title string) {
 	var runs []string
-	for _, n := range r.names("run/") {
+	for _, n := range r.names(prefix) {
 		if name, ok := strings.CutSuffix(n, "/CPU"); ok {
-			runs = append(runs, name)
+			runs = append(runs, prefix+name)
 		}
 	}
 	var rows [][]string
 	for _, run := range runs {
-		for _, n := range r.sizesOf("run/" + run + "/CPU") {
-			cpu, wall := r.Find("run/"+run+"/CPU", n), r.Find("run/"+run+"/wall", n)
+		for _, n := range r.sizesOf(run + "/CPU") {
+			cpu, wall := r.Find(run+"/CPU", n), r.Find(run+"/wall", n)
 			if cpu == nil {
 				continue
 			}
-			peak := r.Find("run/"+run+"/peak", n).Best()
-			rows = append(rows, []string{run, thousands(n), number(cpu.Best()), number(wall.Best()), number(float64(n) / wall.Best() / 1e6),
-				humanize.IBytes(uint64(peak)), number(peak / float64(n)), thousands(int(r.Find("run/"+run+"/faults", n).Best()))})
+			peak := r.Find(run+"/peak", n).Best()
+			rows = append(rows, []string{strings.TrimPrefix(run, prefix), thousands(n), number(cpu.Best()), number(wall.Best()), number(float64(n) / wall.Best() / 1e6),
+				humanize.IBytes(uint64(peak)), number(peak / float64(n)), thousands(int(r.Find(run+"/faults", n).Best()))})
 		}
 	}
-	p.table([]string{"`perfsim run`", "instructions", "CPU s", "wall s", "M instructions/s", "peak", "bytes an instruction", "page faults"}, rows)
+	p.table([]string{title, "instructions", "CPU s", "wall s", "M instructions/s", "peak", "bytes an instruction", "page faults"}, rows)
 	p.line("")
 	for _, run := range runs {
 		// Starting a process takes as long as some hundred thousand instructions.
 		from := 10 * exponentFrom
-		e, ok := r.Exponent("run/"+run+"/CPU per instruction", from)
+		e, ok := r.Exponent(run+"/CPU per instruction", from)
 		if !ok {
 			from = exponentFrom
-			e, ok = r.Exponent("run/"+run+"/CPU per instruction", from)
+			e, ok = r.Exponent(run+"/CPU per instruction", from)
 		}
 		if ok {
-			p.line("- %s: from %s instructions on, CPU time grows with the power %.2f of the size.", run, thousands(from), e)
+			p.line("- %s: from %s instructions on, CPU time grows with the power %.2f of the size.", strings.TrimPrefix(run, prefix), thousands(from), e)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type Options struct {
 	Budget time.Duration
 	// Peers is where the programs of other simulators lie, "" for PATH only.
 	Peers string
+	// Data is the folder with files of real users.
+	Data string
 	// Dir is for temporary files, "" for the system's folder.
 	Dir string
 	// Command starts a process that is perfsim.
@@ -119,7 +121,7 @@ func Run(ctx context.Context, opt Options) (*Results, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory", b.memory}, {"kernel", b.kernel}, {"systems", b.systems}, {"processes", b.processes}, {"traces and text", b.outputs}, {"device logs", b.logs}, {"real modules", b.files}, {"peers", b.peers}} {
+	}{{"memory", b.memory}, {"kernel", b.kernel}, {"systems", b.systems}, {"readers", b.readers}, {"processes", b.processes}, {"commands", b.commands}, {"traces and text", b.outputs}, {"device logs", b.logs}, {"real modules", b.files}, {"peers", b.peers}} {
 		b.logf("%s", part.name)
 		b.until = time.Now().Add(opt.Budget)
 		if err := part.run(); err != nil {

@@ -17,7 +17,7 @@ func newBenchSelf() *cobra.Command {
 	var sizes []int
 	var rounds int
 	var budget time.Duration
-	var out, raw, dir, peers string
+	var out, raw, dir, peers, data string
 	c := &cobra.Command{
 		Use:   "self",
 		Short: "Measure perfsim itself and write BENCHMARKS.md",
@@ -44,7 +44,10 @@ to 35 bytes an instruction of the largest size.`,
 			if err != nil {
 				return err
 			}
-			r, err := suite.Run(c.Context(), suite.Options{Sizes: sizes, Rounds: rounds, Budget: budget, Dir: dir, Peers: peers, Command: []string{self},
+			if data == "" {
+				data, _ = suite.Upward("shared/data") // what is missing is noted in the report
+			}
+			r, err := suite.Run(c.Context(), suite.Options{Sizes: sizes, Rounds: rounds, Budget: budget, Dir: dir, Peers: peers, Data: data, Command: []string{self},
 				Log: c.ErrOrStderr()})
 			if err != nil {
 				return err
@@ -66,6 +69,7 @@ to 35 bytes an instruction of the largest size.`,
 	fl.StringVarP(&out, "output", "o", "BENCHMARKS.md", "the report to write")
 	fl.StringVar(&raw, "raw", "bench/results.txt", "the figures to write, for benchstat")
 	fl.StringVar(&peers, "peers", "", "folder with the programs of other simulators, which bench/self/peers.sh builds; PATH is searched too")
+	fl.StringVar(&data, "data", "", "folder with the files of real users that readers are measured on; default: shared/data in this folder or one above it")
 	fl.StringVar(&dir, "dir", "", "folder for temporary files; default: the system's")
 	return c
 }
