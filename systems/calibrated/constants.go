@@ -71,7 +71,8 @@ type DMAConstants struct {
 	Transpose       float64 // dma.transpose_share: rate of transposes, as a share of that of copies
 	TransposeOnChip float64 // dma.transpose_onchip_share: the same from SBUF to SBUF
 	IndirectHold    float64 // dma.indirect_hold_share: share of generation and data for which a transfer by index holds back the next
-	Conflict        float64 // dma.conflict_ns: more per row where they are a multiple of 1 MiB apart
+	Element         float64 // dma.element_ns: an element that moves by itself
+	Conflict        float64 // dma.conflict_ns: more per 128 rows where they are a multiple of 1 MiB apart
 	TriggerFirst    float64 // dma.trigger_first_ns: added to an engine's first trigger
 	Interval        float64 // dma.trigger_interval_ns: least distance of the ends of two triggers of a queue
 	StartWrite      float64 // dma.hw_start_write_ns: trigger to first packet, writing device memory
@@ -143,6 +144,7 @@ func (c *Constants) fields() []field {
 		{"governor.phases", &g.Phases}, {"governor.short_windows", &g.Short},
 		{"dma.many_rows", &d.ManyRows}, {"dma.trigger_many_ns", &d.TriggerMany}, {"dma.trigger_first_ns", &d.TriggerFirst},
 		{"dma.static_trigger_ns", &d.StaticTrigger}, {"dma.scatter_ns", &d.Scatter}, {"dma.conflict_ns", &d.Conflict},
+		{"dma.element_ns", &d.Element},
 		{"dma.transpose_share", &d.Transpose}, {"dma.transpose_onchip_share", &d.TransposeOnChip}, {"dma.indirect_hold_share", &d.IndirectHold},
 		{"dma.trigger_interval_ns", &d.Interval}, {"dma.hw_start_write_ns", &d.StartWrite}, {"dma.hw_start_read_ns", &d.StartRead},
 		{"dma.hw_start_many_ns", &d.StartMany}, {"dma.sw_generate_ns", &d.SWGenerate}, {"dma.sw_interval_ns", &d.SWInterval},

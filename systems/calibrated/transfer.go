@@ -1,6 +1,10 @@
 package calibrated
 
-import "perfsim/components"
+import (
+	"math"
+
+	"perfsim/components"
+)
 
 // dmaEngines is the state of one core's DMA engines, seen as one server: a
 // transfer is spread over all of them and ends with the slowest.
@@ -23,6 +27,7 @@ type Transfer struct {
 	// they are a multiple of 1 MiB apart.
 	Scattered, Conflict bool
 	From, To            float64 // element sizes; different where types are converted
+	Element             float64 // bytes of an element
 	// Transposed tells that the DMA engines transpose elements of two bytes,
 	// OnChip that both sides are on chip.
 	Transposed, OnChip bool
@@ -37,7 +42,7 @@ func TransferOf(m *components.Module, i uint32) (Transfer, bool) {
 		return Transfer{}, false
 	}
 	size := float64(max(in.DType.At(int(i)).Size(), 1))
-	t := Transfer{Bytes: float64(in.DMABytes.Get(int(i))), Row: float64(in.DMARow.Get(int(i))), From: 1, To: 1}
+	t := Transfer{Bytes: float64(in.DMABytes.Get(int(i))), Row: float64(in.DMARow.Get(int(i))), From: 1, To: 1, Element: size}
 	if t.Bytes == 0 {
 		t.Bytes = float64(in.Elems.At(int(i))) * float64(max(in.Parts.At(int(i)), 1)) * size
 	}
@@ -190,11 +195,11 @@ func (d *DMAConstants) Stream(t Transfer) float64 {
 	piece := d.piece(t)
 	rows := max(1, t.Bytes/piece)
 	per := d.Row + piece/d.Rate
-	if t.Scattered {
-		per = max(per, d.Scatter)
-	}
-	if t.Conflict {
-		per += d.Conflict
+	switch elements := max(1, piece/max(1, t.Element)); {
+	case t.Scattered: // short rows go element by element where that is quicker
+		per = max(per, min(d.Scatter, d.Element*elements))
+	case elements == 1 && rows > 1:
+		per = max(per, d.Element)
 	}
 	switch {
 	case t.Soft && t.From != t.To:
@@ -202,8 +207,16 @@ func (d *DMAConstants) Stream(t Transfer) float64 {
 	case t.Soft && !t.Read:
 		per = d.Chunk + piece/d.Rate
 	}
-	return rows * per / d.Engines
+	stream := rows * per / d.Engines
+	if t.Conflict && piece > t.Element {
+		stream += d.Conflict * math.Ceil(rows/conflictRows)
+	}
+	return stream
 }
+
+// conflictRows is how many rows, one a partition, meet in the memory's banks at
+// once: transfers of 64 and of 128 rows lose the same time.
+const conflictRows = 128
 
 // Start is the time from a trigger to the first packet.
 func (d *DMAConstants) Start(t Transfer) float64 {
