@@ -11,51 +11,6 @@ import (
 	"perfsim/io/format"
 )
 
-// WriteZoneStats writes statistics as CSV, cycles and nanoseconds side by
-// side.
-func WriteZoneStats(w io.Writer, rows []ZoneInfo) error {
-	out := bufio.NewWriter(w)
-	out.WriteString("zone,file,line,processor,device,core_x,core_y,run,count,sum_cycles,self_cycles,mean_cycles,std_cycles,median_cycles,p95_cycles,min_cycles,max_cycles,unmatched," +
-		"sum_ns,self_ns,mean_ns,std_ns,median_ns,p95_ns,min_ns,max_ns\n")
-	var b []byte
-	for i := range rows {
-		r := &rows[i]
-		b = csvText(b[:0], r.Zone)
-		b = csvText(append(b, ','), r.File)
-		b = strconv.AppendUint(append(b, ','), uint64(r.Line), 10)
-		b = csvText(append(b, ','), r.Risc)
-		for _, v := range []*int32{r.Device, r.X, r.Y} {
-			b = append(b, ',')
-			if v != nil {
-				b = strconv.AppendInt(b, int64(*v), 10)
-			}
-		}
-		b = csvText(append(b, ','), r.Run)
-		u := func(v uint64) { b = strconv.AppendUint(append(b, ','), v, 10) }
-		f := func(v float64) { b = strconv.AppendFloat(append(b, ','), v, 'f', -1, 64) }
-		u(r.Count)
-		u(r.Sum)
-		u(r.Self)
-		f(r.Mean)
-		f(r.Std)
-		f(r.Median)
-		u(r.P95)
-		u(r.Min)
-		u(r.Max)
-		u(r.Unmatched)
-		if n := r.NS; n != nil {
-			for _, v := range []float64{n.Sum, n.Self, n.Mean, n.Std, n.Median, n.P95, n.Min, n.Max} {
-				b = strconv.AppendFloat(append(b, ','), v, 'f', 3, 64)
-			}
-		} else {
-			b = append(b, ",,,,,,,,"...)
-		}
-		b = append(b, '\n')
-		out.Write(b)
-	}
-	return out.Flush()
-}
-
 // csvText appends a cell, quoted where it has to be.
 func csvText(b []byte, s string) []byte {
 	if !strings.ContainsAny(s, ",\"\r\n") {

@@ -32,35 +32,6 @@ type zoneRow struct {
 	LogLine      int64    `parquet:"log_line"`
 }
 
-type statRow struct {
-	Zone      string   `parquet:"zone,dict"`
-	File      string   `parquet:"file,dict"`
-	Line      int32    `parquet:"line"`
-	Processor string   `parquet:"processor,dict"`
-	Device    *int32   `parquet:"device,optional"`
-	X         *int32   `parquet:"core_x,optional"`
-	Y         *int32   `parquet:"core_y,optional"`
-	Run       string   `parquet:"run,dict"`
-	Count     int64    `parquet:"count"`
-	Sum       int64    `parquet:"sum_cycles"`
-	Self      int64    `parquet:"self_cycles"`
-	Mean      float64  `parquet:"mean_cycles"`
-	Std       float64  `parquet:"std_cycles"`
-	Median    float64  `parquet:"median_cycles"`
-	P95       int64    `parquet:"p95_cycles"`
-	Min       int64    `parquet:"min_cycles"`
-	Max       int64    `parquet:"max_cycles"`
-	Unmatched int64    `parquet:"unmatched"`
-	SumNS     *float64 `parquet:"sum_ns,optional"`
-	SelfNS    *float64 `parquet:"self_ns,optional"`
-	MeanNS    *float64 `parquet:"mean_ns,optional"`
-	StdNS     *float64 `parquet:"std_ns,optional"`
-	MedianNS  *float64 `parquet:"median_ns,optional"`
-	P95NS     *float64 `parquet:"p95_ns,optional"`
-	MinNS     *float64 `parquet:"min_ns,optional"`
-	MaxNS     *float64 `parquet:"max_ns,optional"`
-}
-
 // parquetOptions are those of perfsim's other tables: pages of version 1,
 // zstd, row groups of 131,072 rows.
 func parquetOptions(table string, l *zonelog.DeviceLog) []parquet.WriterOption {
@@ -115,25 +86,6 @@ func WriteZonesParquet(ctx context.Context, out io.Writer, l *zonelog.DeviceLog)
 		}
 	}
 	if err := flush(); err != nil {
-		return err
-	}
-	return w.Close()
-}
-
-// WriteZoneStatsParquet writes statistics as a Parquet table.
-func WriteZoneStatsParquet(out io.Writer, rows []ZoneInfo) error {
-	w := parquet.NewGenericWriter[statRow](out, parquetOptions("zone_statistics", nil)...)
-	list := make([]statRow, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		s := &list[i]
-		*s = statRow{Zone: r.Zone, File: r.File, Line: int32(r.Line), Processor: r.Risc, Device: r.Device, X: r.X, Y: r.Y, Run: r.Run, Count: int64(r.Count),
-			Sum: int64(r.Sum), Self: int64(r.Self), Mean: r.Mean, Std: r.Std, Median: r.Median, P95: int64(r.P95), Min: int64(r.Min), Max: int64(r.Max), Unmatched: int64(r.Unmatched)}
-		if n := r.NS; n != nil {
-			s.SumNS, s.SelfNS, s.MeanNS, s.StdNS, s.MedianNS, s.P95NS, s.MinNS, s.MaxNS = &n.Sum, &n.Self, &n.Mean, &n.Std, &n.Median, &n.P95, &n.Min, &n.Max
-		}
-	}
-	if _, err := w.Write(list); err != nil {
 		return err
 	}
 	return w.Close()

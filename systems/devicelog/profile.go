@@ -104,41 +104,6 @@ type CoreInfo struct {
 	Share  float64 `json:"busy_share"` // part of the span in which the core was busy
 }
 
-// ZoneInfo is one row of statistics.
-type ZoneInfo struct {
-	Zone      string  `json:"zone,omitempty"` // name of the zone
-	File      string  `json:"file,omitempty"`
-	Line      uint32  `json:"line,omitempty"`
-	Risc      string  `json:"processor,omitempty"` // processor of the core that ran it
-	Device    *int32  `json:"device,omitempty"`
-	X         *int32  `json:"core_x,omitempty"` // column of the core
-	Y         *int32  `json:"core_y,omitempty"` // row of the core
-	Run       string  `json:"run,omitempty"`
-	Count     uint64  `json:"count"`         // how often it ran
-	Sum       uint64  `json:"sum_cycles"`    // cycles of all runs
-	Self      uint64  `json:"self_cycles"`   // cycles of all runs less those of the zones inside
-	Mean      float64 `json:"mean_cycles"`   // mean of a run, cycles
-	Std       float64 `json:"std_cycles"`    // standard deviation of the runs, cycles
-	Median    float64 `json:"median_cycles"` // median of the runs, cycles
-	P95       uint64  `json:"p95_cycles"`    // 95th percentile of the runs, cycles
-	Min       uint64  `json:"min_cycles"`    // shortest run, cycles
-	Max       uint64  `json:"max_cycles"`    // longest run, cycles
-	Unmatched uint64  `json:"unmatched"`     // starts without an end, and the reverse
-	NS        *NSInfo `json:"ns"`            // the figures in ns
-}
-
-// NSInfo is the same in nanoseconds.
-type NSInfo struct {
-	Sum    float64 `json:"sum"`
-	Self   float64 `json:"self"` // cycles of all runs less those of the zones inside, ns
-	Mean   float64 `json:"mean"` // mean of a run, ns
-	Std    float64 `json:"std"`  // standard deviation of the runs, ns
-	Median float64 `json:"median"`
-	P95    float64 `json:"p95"` // 95th percentile of the runs, ns
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
 // AnalysisInfo is one analysis of the vendor's definitions on one device:
 // our result, and the vendor's where its script computes another.
 type AnalysisInfo struct {
@@ -290,25 +255,6 @@ func (p *Profile) devices(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagno
 // names the chip so.
 func ownLog(l *zonelog.DeviceLog) bool {
 	return len(l.Sessions) > 0 && strings.HasPrefix(l.Sessions[0].Arch, "perfsim")
-}
-
-func zoneInfo(l *zonelog.DeviceLog, r *ZoneRow) ZoneInfo {
-	z := ZoneInfo{Zone: r.Name, File: r.File, Line: r.Line, Risc: r.Risc, Count: r.Count, Sum: r.Sum, Self: r.Self, Mean: r.Mean, Std: r.Std, Median: r.Median,
-		P95: r.P95, Min: r.Min, Max: r.Max, Unmatched: r.Unmatched}
-	if r.Device >= 0 {
-		z.Device = &r.Device
-	}
-	if r.X >= 0 {
-		z.X, z.Y = &r.X, &r.Y
-	}
-	if r.Run >= 0 {
-		z.Run = runText(l.Runs[r.Run])
-	}
-	if f := r.FreqMHz; f > 0 {
-		ns := func(c float64) float64 { return nanoseconds(c, f) }
-		z.NS = &NSInfo{ns(float64(r.Sum)), ns(float64(r.Self)), ns(r.Mean), ns(r.Std), ns(r.Median), ns(float64(r.P95)), ns(float64(r.Min)), ns(float64(r.Max))}
-	}
-	return z
 }
 
 func (p *Profile) analyses(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagnostics) error {

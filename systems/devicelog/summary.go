@@ -1,56 +1,6 @@
 package devicelog
 
-import (
-	"math"
-	"math/bits"
-	"slices"
-)
-
-// Summary describes a set of durations in cycles. Median is the mean of the
-// two middle values where their number is even; P95 is the smallest value
-// that at least 95 % of the values do not exceed (nearest rank). Std is the
-// standard deviation of the values themselves: the divisor is their number.
-type Summary struct {
-	Count  uint64  `json:"count"` // launches
-	Sum    uint64  `json:"sum"`   // stays at its maximum where it does not fit 64 bits
-	Min    uint64  `json:"min"`
-	Max    uint64  `json:"max"`
-	Mean   float64 `json:"mean"`
-	Median float64 `json:"median"`
-	Std    float64 `json:"std"`
-	P95    uint64  `json:"p95"`
-}
-
-// summarize describes v, which it sorts.
-func summarize[T uint32 | uint64](v []T) Summary {
-	n := len(v)
-	if n == 0 {
-		return Summary{}
-	}
-	slices.Sort(v)
-	var hi, lo uint64
-	for _, x := range v {
-		var c uint64
-		lo, c = bits.Add64(lo, uint64(x), 0)
-		hi += c
-	}
-	s := Summary{Count: uint64(n), Sum: lo, Min: uint64(v[0]), Max: uint64(v[n-1])}
-	if hi > 0 {
-		s.Sum = math.MaxUint64
-		s.Mean = (float64(hi)*(1<<64) + float64(lo)) / float64(n)
-	} else {
-		s.Mean = float64(lo) / float64(n)
-	}
-	var squares float64
-	for _, x := range v {
-		d := float64(x) - s.Mean
-		squares += d * d
-	}
-	s.Std = math.Sqrt(squares / float64(n))
-	s.Median = medianSorted(v)
-	s.P95 = uint64(v[(n*95+99)/100-1])
-	return s
-}
+import "math"
 
 // medianSorted is the middle of sorted values.
 func medianSorted[T uint32 | uint64](v []T) float64 {

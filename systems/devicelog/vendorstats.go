@@ -70,12 +70,15 @@ func (v *Vendor) WriteStats(w io.Writer) error {
 			if old {
 				unit = " "
 			}
-			if r.Stats.Count > 1 {
+			if stats := statsDict(&r.Stats); r.Stats.Count > 1 {
 				for _, name := range displayStats {
 					if old && (name == "Sum" || name == "Range") {
 						continue
 					}
-					val := r.Stats.get(name)
+					val, ok := stats[name].(float64)
+					if !ok {
+						val = float64(stats[name].(uint64))
+					}
 					switch {
 					case old:
 						fmt.Fprintf(out, "%12s  = %10s\n", name, thousands(val))
@@ -102,24 +105,6 @@ func (v *Vendor) arch() string {
 		return ""
 	}
 	return v.Log.Sessions[0].Arch
-}
-
-func (s *Stats) get(name string) float64 {
-	switch name {
-	case "Count":
-		return float64(s.Count)
-	case "Average":
-		return s.Average
-	case "Max":
-		return float64(s.Max)
-	case "Median":
-		return s.Median
-	case "Min":
-		return float64(s.Min)
-	case "Sum":
-		return float64(s.Sum)
-	}
-	return float64(s.Range)
 }
 
 // thousands prints a number without decimals (halves to even, as Python
