@@ -47,175 +47,236 @@ func (r *rule) each(g *opgraph.Graph, op opgraph.OpID, rank, a, out int) {
 	r.add(out, false, list...)
 }
 
+// operator is what a rule is looked for.
+type operator struct {
+	g    *opgraph.Graph
+	op   opgraph.OpID
+	kind opgraph.OpKind
+	out  []int64 // dimensions of the result, of the first one of several
+}
+
+// dims returns the dimensions of operand i, nil where there is none.
+func (o *operator) dims(i int) []int64 {
+	args := o.g.Operands(o.op)
+	if i >= len(args) {
+		return nil
+	}
+	return o.g.Shapes.Dims(o.g.OperandShape(args[i]))
+}
+
+func contains(list []int64, d int) bool { return slices.Contains(list, int64(d)) }
+
 // ruleOf returns the rule of an operator of the whole module. known is false
 // where the operator must be done whole by every device.
 func ruleOf(g *opgraph.Graph, op opgraph.OpID) (r rule, known bool) {
-	args := g.Operands(op)
-	r.n = len(args)
+	r.n = len(g.Operands(op))
 	kind := g.Ops.Kind[op]
-	dims := func(i int) []int64 {
-		if i >= len(args) {
-			return nil
-		}
-		return g.Shapes.Dims(g.OperandShape(args[i]))
-	}
 	s := g.Ops.Shape[op]
 	if m := g.Shapes.Tuple(s); len(m) > 0 {
 		s = m[0]
 	}
-	out := g.Shapes.Dims(s)
-	has := func(list []int64, d int) bool { return slices.Contains(list, int64(d)) }
-	switch {
-	case kind.IsElementwise(), kind == opgraph.OpCustomCall && r.n == 1 && slices.Equal(dims(0), out) && g.AttrStr(op, opgraph.AttrCustomCallTarget) == "Sharding":
-		for d := range out {
-			r.each(g, op, len(out), d, d)
+	o := &operator{g, op, kind, g.Shapes.Dims(s)}
+	if kind.IsElementwise() || kind == opgraph.OpCustomCall && r.n == 1 && slices.Equal(o.dims(0), o.out) && g.AttrStr(op, opgraph.AttrCustomCallTarget) == "Sharding" {
+		for d := range o.out {
+			r.each(g, op, len(o.out), d, d)
 		}
 		return r, true
 	}
+	known = true
 	switch kind {
 	case opgraph.OpBroadcast:
-		from := dims(0)
-		at := g.Dims(op)
-		for d := range out {
-			a := slices.Index(at, int64(d))
-			if a >= 0 && (a >= len(from) || from[a] != out[d]) {
-				continue
-			}
-			r.add(d, false, a)
-		}
+		r.broadcast(o)
 	case opgraph.OpIota, opgraph.OpConstant, opgraph.OpRng:
-		for d := range out {
-			if kind != opgraph.OpIota || int64(d) != g.IntOr(op, opgraph.AttrIotaDimension, -1) {
-				r.add(d, false)
-			} else {
-				r.add(d, false) // the values differ from device to device, the work does not
-			}
+		for d := range o.out {
+			r.add(d, false) // values may differ from device to device, the work does not
 		}
 	case opgraph.OpTranspose:
-		for d, a := range g.Dims(op) {
-			r.add(d, false, int(a))
-		}
+		r.transpose(o)
 	case opgraph.OpReshape, opgraph.OpBitcast:
-		for _, p := range sameDims(dims(0), out) {
-			r.add(p[1], false, p[0])
-		}
+		r.reshape(o)
 	case opgraph.OpDot:
-		d := g.Dot(op)
-		l, rr := dims(0), dims(1)
-		if len(l) == 0 && len(rr) == 0 || r.n != 2 {
-			return r, r.n == 2
+		known = r.dot(o)
+	case opgraph.OpConvolution:
+		known = r.convolution(o)
+	case opgraph.OpReduce:
+		r.reduce(o)
+	case opgraph.OpSlice, opgraph.OpDynamicSlice, opgraph.OpPad, opgraph.OpReverse:
+		r.slice(o)
+	case opgraph.OpConcatenate, opgraph.OpSort:
+		r.others(o)
+	case opgraph.OpDynamicUpdateSlice:
+		r.update(o)
+	case opgraph.OpTopK:
+		r.topK(o)
+	case opgraph.OpReduceWindow, opgraph.OpSelectAndScatter:
+		r.slide(o)
+	case opgraph.OpGather:
+		r.gather(g, op, o.dims(0), o.dims(1), len(o.out))
+	case opgraph.OpScatter:
+		r.scatter(g, op, o.dims(0), o.dims(1))
+	case opgraph.OpCholesky, opgraph.OpTriangularSolve, opgraph.OpFFT:
+		r.linear(o)
+	default:
+		known = false
+	}
+	return r, known
+}
+
+// broadcast: dimensions that the operand has whole go along with it, new ones are free.
+func (r *rule) broadcast(o *operator) {
+	from := o.dims(0)
+	at := o.g.Dims(o.op)
+	for d := range o.out {
+		a := slices.Index(at, int64(d))
+		if a >= 0 && (a >= len(from) || from[a] != o.out[d]) {
+			continue
 		}
-		at := 0
-		for i := range d.LHSBatch {
-			r.add(at, false, int(d.LHSBatch[i]), int(d.RHSBatch[i]))
+		r.add(d, false, a)
+	}
+}
+
+// transpose: each dimension of the result is one of the operand.
+func (r *rule) transpose(o *operator) {
+	for d, a := range o.g.Dims(o.op) {
+		r.add(d, false, int(a))
+	}
+}
+
+// reshape: dimensions that stay as they are go along.
+func (r *rule) reshape(o *operator) {
+	for _, p := range sameDims(o.dims(0), o.out) {
+		r.add(p[1], false, p[0])
+	}
+}
+
+// dot: batch and free dimensions of both sides; what is contracted gives parts of sums.
+func (r *rule) dot(o *operator) bool {
+	d := o.g.Dot(o.op)
+	l, rr := o.dims(0), o.dims(1)
+	if len(l) == 0 && len(rr) == 0 || r.n != 2 {
+		return r.n == 2
+	}
+	at := 0
+	for i := range d.LHSBatch {
+		r.add(at, false, int(d.LHSBatch[i]), int(d.RHSBatch[i]))
+		at++
+	}
+	for i := range l {
+		if !contains(d.LHSBatch, i) && !contains(d.LHSContract, i) {
+			r.add(at, false, i, -1)
 			at++
 		}
-		for i := range l {
-			if !has(d.LHSBatch, i) && !has(d.LHSContract, i) {
-				r.add(at, false, i, -1)
-				at++
+	}
+	for i := range rr {
+		if !contains(d.RHSBatch, i) && !contains(d.RHSContract, i) {
+			r.add(at, false, -1, i)
+			at++
+		}
+	}
+	for i := range d.LHSContract {
+		r.add(-1, true, int(d.LHSContract[i]), int(d.RHSContract[i]))
+	}
+	return true
+}
+
+// convolution: batch, features and the windows that slide; input features give parts of sums.
+func (r *rule) convolution(o *operator) bool {
+	d, ok := o.g.ConvDims(o.op)
+	if !ok || o.g.IntOr(o.op, opgraph.AttrBatchGroups, 1) != 1 {
+		return false
+	}
+	r.add(int(d.OutputBatch), false, int(d.InputBatch), -1)
+	if o.g.IntOr(o.op, opgraph.AttrFeatureGroups, 1) == 1 {
+		r.add(int(d.OutputFeature), false, -1, int(d.KernelOutput))
+		r.add(-1, true, int(d.InputFeature), int(d.KernelInput))
+	}
+	for k := range o.g.Window(o.op, nil) {
+		if k < len(d.InputSpatial) && k < len(d.OutputSpatial) {
+			r.add(int(d.OutputSpatial[k]), false, int(d.InputSpatial[k]), -1)
+			r.factors[len(r.factors)-1].window = k + 1
+		}
+	}
+	return true
+}
+
+// reduce: dimensions that stay; reduced ones give parts of sums.
+func (r *rule) reduce(o *operator) {
+	n := r.n / 2
+	at := 0
+	for i := range o.dims(0) {
+		list := make([]int, r.n)
+		for k := range list {
+			list[k] = -1
+			if k < n {
+				list[k] = i
 			}
 		}
-		for i := range rr {
-			if !has(d.RHSBatch, i) && !has(d.RHSContract, i) {
-				r.add(at, false, -1, i)
-				at++
-			}
+		if contains(o.g.Dims(o.op), i) {
+			r.add(-1, true, list...)
+		} else {
+			r.add(at, false, list...)
+			at++
 		}
-		for i := range d.LHSContract {
-			r.add(-1, true, int(d.LHSContract[i]), int(d.RHSContract[i]))
-		}
-	case opgraph.OpConvolution:
-		d, ok := g.ConvDims(op)
-		if !ok || g.IntOr(op, opgraph.AttrBatchGroups, 1) != 1 {
-			return r, false
-		}
-		r.add(int(d.OutputBatch), false, int(d.InputBatch), -1)
-		if g.IntOr(op, opgraph.AttrFeatureGroups, 1) == 1 {
-			r.add(int(d.OutputFeature), false, -1, int(d.KernelOutput))
-			r.add(-1, true, int(d.InputFeature), int(d.KernelInput))
-		}
-		for k := range g.Window(op, nil) {
-			if k < len(d.InputSpatial) && k < len(d.OutputSpatial) {
-				r.add(int(d.OutputSpatial[k]), false, int(d.InputSpatial[k]), -1)
-				r.factors[len(r.factors)-1].window = k + 1
-			}
-		}
-	case opgraph.OpReduce:
-		n := r.n / 2
-		at := 0
-		for i := range dims(0) {
-			list := make([]int, r.n)
-			for k := range list {
-				list[k] = -1
-				if k < n {
-					list[k] = i
-				}
-			}
-			if has(g.Dims(op), i) {
-				r.add(-1, true, list...)
-			} else {
-				r.add(at, false, list...)
-				at++
-			}
-		}
-	case opgraph.OpSlice, opgraph.OpDynamicSlice, opgraph.OpPad, opgraph.OpReverse:
-		for d := range out {
-			if d < len(dims(0)) && dims(0)[d] == out[d] && !(kind == opgraph.OpReverse && has(g.Dims(op), d)) {
-				r.add(d, false, d)
-			}
-		}
-	case opgraph.OpConcatenate:
-		for d := range out {
-			if !has(g.Dims(op), d) {
-				r.each(g, op, len(out), d, d)
-			}
-		}
-	case opgraph.OpDynamicUpdateSlice:
-		for d := range out {
-			if u := dims(1); d < len(u) && u[d] == out[d] {
-				r.add(d, false, d, d)
-			}
-		}
-	case opgraph.OpSort:
-		for d := range out {
-			if !has(g.Dims(op), d) {
-				r.each(g, op, len(out), d, d)
-			}
-		}
-	case opgraph.OpTopK:
-		for d := range len(out) - 1 {
+	}
+}
+
+// slice: dimensions that are taken whole go along.
+func (r *rule) slice(o *operator) {
+	for d := range o.out {
+		if d < len(o.dims(0)) && o.dims(0)[d] == o.out[d] && !(o.kind == opgraph.OpReverse && contains(o.g.Dims(o.op), d)) {
 			r.add(d, false, d)
 		}
-	case opgraph.OpReduceWindow, opgraph.OpSelectAndScatter:
-		for d, w := range g.Window(op, nil) {
-			plain := w.Size == 1 && w.Stride == 1 && w.PadLow == 0 && w.PadHigh == 0
-			if d >= len(dims(0)) || !plain && kind == opgraph.OpSelectAndScatter {
-				continue
-			}
-			r.each(g, op, len(dims(0)), d, d)
-			if !plain {
-				r.factors[len(r.factors)-1].window = d + 1
-			}
-		}
-	case opgraph.OpGather:
-		r.gather(g, op, dims(0), dims(1), len(out))
-	case opgraph.OpScatter:
-		r.scatter(g, op, dims(0), dims(1))
-	case opgraph.OpCholesky, opgraph.OpTriangularSolve, opgraph.OpFFT:
-		inner := 2
-		if kind == opgraph.OpFFT {
-			inner = max(len(g.Ints(op, opgraph.AttrFFTLength)), 1)
-		}
-		for d := range max(len(out)-inner, 0) {
-			r.each(g, op, len(out), d, d)
-		}
-	case opgraph.OpBatchNormTraining, opgraph.OpBatchNormInference, opgraph.OpBatchNormGrad:
-		return r, false
-	default:
-		return r, false
 	}
-	return r, true
+}
+
+// others: dimensions that a concatenation or a sort does not run along.
+func (r *rule) others(o *operator) {
+	for d := range o.out {
+		if !contains(o.g.Dims(o.op), d) {
+			r.each(o.g, o.op, len(o.out), d, d)
+		}
+	}
+}
+
+// update: dimensions that the update covers whole.
+func (r *rule) update(o *operator) {
+	for d := range o.out {
+		if u := o.dims(1); d < len(u) && u[d] == o.out[d] {
+			r.add(d, false, d, d)
+		}
+	}
+}
+
+// topK: all dimensions but the last, which is looked through.
+func (r *rule) topK(o *operator) {
+	for d := range len(o.out) - 1 {
+		r.add(d, false, d)
+	}
+}
+
+// slide: dimensions over which no window slides, and for reductions those over which one does.
+func (r *rule) slide(o *operator) {
+	for d, w := range o.g.Window(o.op, nil) {
+		plain := w.Size == 1 && w.Stride == 1 && w.PadLow == 0 && w.PadHigh == 0
+		if d >= len(o.dims(0)) || !plain && o.kind == opgraph.OpSelectAndScatter {
+			continue
+		}
+		r.each(o.g, o.op, len(o.dims(0)), d, d)
+		if !plain {
+			r.factors[len(r.factors)-1].window = d + 1
+		}
+	}
+}
+
+// linear: all dimensions but the inner ones, which are solved or transformed whole.
+func (r *rule) linear(o *operator) {
+	inner := 2
+	if o.kind == opgraph.OpFFT {
+		inner = max(len(o.g.Ints(o.op, opgraph.AttrFFTLength)), 1)
+	}
+	for d := range max(len(o.out)-inner, 0) {
+		r.each(o.g, o.op, len(o.out), d, d)
+	}
 }
 
 // gather: whole slices of the operand go along with the result, rows of
