@@ -31,6 +31,31 @@ type GenTotal struct {
 
 var genRiscs = []string{"BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2"}
 
+// generator writes one log.
+type generator struct {
+	o      GenOptions
+	out    *Writer
+	rng    *rand.Rand
+	fw, kn map[string]madeZone // by processor
+	user   []madeZone
+	totals map[string]GenTotal
+	ends   int // ends of user zones so far
+
+	row    Row
+	lanes  [5][]Row // of the core being written
+	starts []uint64 // of the user zones that are open
+}
+
+type madeZone struct {
+	name, file string
+	line, id   uint32
+}
+
+func newMadeZone(name, file string, line int) madeZone {
+	h := zonelog.ZoneHash16(fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", name, file, line))
+	return madeZone{name, file, uint32(line), uint32(h)}
+}
+
 // Generate writes a synthetic device log of realistic shape: every core of
 // every device takes part in every launch, each processor records a firmware
 // zone, a kernel zone and user zones in it, rows go core by core as the
@@ -45,127 +70,139 @@ func Generate(w io.Writer, o GenOptions) (rows int64, totals map[string]GenTotal
 	if err != nil {
 		return 0, nil, err
 	}
-	totals = map[string]GenTotal{}
-	add := func(name string, d uint64, lost bool) {
-		t := totals[name]
-		if lost {
-			t.Lost++
-		} else {
-			t.Count++
-			t.Cycles += d
-		}
-		totals[name] = t
+	g := &generator{o: o, out: out, rng: rand.New(rand.NewPCG(o.Seed, 0x7470726f66)), totals: map[string]GenTotal{}, starts: make([]uint64, o.Nest)}
+	g.zones()
+	clock := make([]uint64, o.Devices)
+	for d := range clock {
+		clock[d] = 1_000_000_000 + uint64(g.rng.IntN(1<<30))
 	}
-	typed := out.version >= 7
+	for launch := int64(1); rows < o.Rows || rows == 0; launch++ {
+		for d := range o.Devices {
+			start := clock[d]
+			last := start
+			g.row.Run = zonelog.LogRun{RunID: launch, HostID: launch<<10 | int64(d), TraceID: -1, TraceCounter: -1}
+			for y := 1; y <= o.Height; y++ {
+				for x := 1; x <= o.Width; x++ {
+					g.row.Lane = zonelog.ZoneLane{Device: int32(d), X: int32(x), Y: int32(y)}
+					last = max(last, g.core(start))
+					n, err := g.write()
+					if err != nil {
+						return rows, nil, err
+					}
+					rows += n
+				}
+			}
+			clock[d] = last + 500 + uint64(g.rng.IntN(20000))
+		}
+	}
+	return rows, g.totals, out.Flush()
+}
+
+// zones names the zones of all processors.
+func (g *generator) zones() {
 	const dir = "/opt/tt-metal/tt_metal/hw/firmware/src/tt-1xx/"
 	const kdir = "./tt_metal/programming_examples/profiler/kernels/"
-	type def struct {
-		name, file string
-		line       uint32
-		id         uint32
-	}
-	mk := func(name, file string, line uint32) def {
-		h := zonelog.ZoneHash16(fmt.Sprintf("%s,%s,%d,KERNEL_PROFILER", name, file, line))
-		return def{name, file, line, uint32(h)}
-	}
-	fw, kn := map[string]def{}, map[string]def{}
+	g.fw, g.kn = map[string]madeZone{}, map[string]madeZone{}
 	for i, r := range genRiscs {
 		n := r
 		if i >= 2 {
 			n = "TRISC"
 		}
-		fw[r] = mk(n+"-FW", dir+"firmware.cc", uint32(300+10*i))
-		kn[r] = mk(n+"-KERNEL", dir+"kernel.cc", uint32(40+10*i))
+		g.fw[r] = newMadeZone(n+"-FW", dir+"firmware.cc", 300+10*i)
+		g.kn[r] = newMadeZone(n+"-KERNEL", dir+"kernel.cc", 40+10*i)
 	}
-	user := make([]def, o.Zones)
 	names := []string{"read_tile", "wait_front", "matmul_block", "pack_tile", "reserve_back", "write_tile", "semaphore_wait", "mcast_send"}
-	for i := range user {
-		user[i] = mk(fmt.Sprintf("%s_%d", names[i%len(names)], i/len(names)), kdir+"compute/bmm_large_block_zm.cpp", uint32(100+i))
+	for i := range g.o.Zones {
+		g.user = append(g.user, newMadeZone(fmt.Sprintf("%s_%d", names[i%len(names)], i/len(names)), kdir+"compute/bmm_large_block_zm.cpp", 100+i))
 	}
-	rng := rand.New(rand.NewPCG(o.Seed, 0x7470726f66))
-	clock := make([]uint64, o.Devices)
-	for d := range clock {
-		clock[d] = 1_000_000_000 + uint64(rng.IntN(1<<30))
-	}
-	// One core at a time: BRISC ends its firmware zone when the others have,
-	// and its rows come first.
-	var lanes [5][]Row
-	var row Row
-	emit := func(lane int, d def, typ zonelog.MarkerType, t uint64) {
-		row.Name, row.File, row.Line, row.Type, row.Time = d.name, d.file, d.line, typ, t
-		row.Timer = d.id
-		if typ == zonelog.MarkerEnd && !typed {
-			row.Timer |= zonelog.ZoneEndBit
+}
+
+// between returns a number of cycles from lo on, below lo+n.
+func (g *generator) between(lo uint64, n int) uint64 { return lo + uint64(g.rng.IntN(n)) }
+
+// core records a launch on a core and returns when it ends: BRISC ends its
+// firmware zone when the others have, and its rows come first.
+func (g *generator) core(start uint64) (ended uint64) {
+	core := start + g.between(0, 700)
+	ended = core
+	for k := range genRiscs {
+		lane := (k + 1) % len(genRiscs) // BRISC last
+		risc := genRiscs[lane]
+		g.row.Lane.Risc = risc
+		g.lanes[lane] = g.lanes[lane][:0]
+		fw := core + g.between(0, 60)
+		kernel := fw + g.between(300, 300)
+		g.start(lane, g.fw[risc], fw)
+		g.start(lane, g.kn[risc], kernel)
+		t := g.userZones(lane, kernel)
+		t += g.between(15, 50)
+		g.end(lane, g.kn[risc], kernel, t)
+		t += g.between(80, 60)
+		if lane == 0 {
+			t = max(t, ended+g.between(20, 60))
 		}
-		lanes[lane] = append(lanes[lane], row)
+		g.end(lane, g.fw[risc], fw, t)
+		ended = max(ended, t)
 	}
-	n := 0
-	starts := make([]uint64, o.Nest)
-	for launch := int64(1); rows < o.Rows || rows == 0; launch++ {
-		for d := range o.Devices {
-			start := clock[d]
-			last := start
-			for y := 1; y <= o.Height; y++ {
-				for x := 1; x <= o.Width; x++ {
-					core := start + uint64(rng.IntN(700))
-					ended := core
-					for k := range genRiscs {
-						lane := (k + 1) % len(genRiscs) // BRISC last
-						risc := genRiscs[lane]
-						row.Lane = zonelog.ZoneLane{Device: int32(d), X: int32(x), Y: int32(y), Risc: risc}
-						row.Run = zonelog.LogRun{RunID: launch, HostID: launch<<10 | int64(d), TraceID: -1, TraceCounter: -1}
-						lanes[lane] = lanes[lane][:0]
-						t := core + uint64(rng.IntN(60))
-						fw0 := t
-						t += 300 + uint64(rng.IntN(300))
-						k0 := t
-						emit(lane, fw[risc], zonelog.MarkerStart, fw0)
-						emit(lane, kn[risc], zonelog.MarkerStart, k0)
-						// User zones, nested in groups.
-						for z := 0; z < o.Zones; z += o.Nest {
-							g := min(o.Nest, o.Zones-z)
-							for i := range g {
-								t += 10 + uint64(rng.IntN(90))
-								starts[i] = t
-								emit(lane, user[z+i], zonelog.MarkerStart, t)
-							}
-							for i := g - 1; i >= 0; i-- {
-								t += 20 + uint64(rng.IntN(900))
-								n++
-								if o.LoseEnds > 0 && n%o.LoseEnds == 0 {
-									add(user[z+i].name, 0, true)
-									continue
-								}
-								add(user[z+i].name, t-starts[i], false)
-								emit(lane, user[z+i], zonelog.MarkerEnd, t)
-							}
-						}
-						t += 15 + uint64(rng.IntN(50))
-						add(kn[risc].name, t-k0, false)
-						emit(lane, kn[risc], zonelog.MarkerEnd, t)
-						t += 80 + uint64(rng.IntN(60))
-						if lane == 0 {
-							t = max(t, ended+20+uint64(rng.IntN(60)))
-						}
-						add(fw[risc].name, t-fw0, false)
-						emit(lane, fw[risc], zonelog.MarkerEnd, t)
-						ended = max(ended, t)
-					}
-					last = max(last, ended)
-					for _, lane := range lanes {
-						for i := range lane {
-							if err := out.Write(&lane[i]); err != nil {
-								return rows, nil, err
-							}
-						}
-						rows += int64(len(lane))
-					}
-				}
+	return ended
+}
+
+// userZones records the user zones of a processor, nested in groups, from t on
+// and returns when they end.
+func (g *generator) userZones(lane int, t uint64) uint64 {
+	for z := 0; z < len(g.user); z += g.o.Nest {
+		group := g.user[z:min(z+g.o.Nest, len(g.user))]
+		for i := range group {
+			t += g.between(10, 90)
+			g.starts[i] = t
+			g.start(lane, group[i], t)
+		}
+		for i := len(group) - 1; i >= 0; i-- {
+			t += g.between(20, 900)
+			g.ends++
+			if g.o.LoseEnds > 0 && g.ends%g.o.LoseEnds == 0 {
+				total := g.totals[group[i].name]
+				total.Lost++
+				g.totals[group[i].name] = total
+				continue
 			}
-			clock[d] = last + 500 + uint64(rng.IntN(20000))
+			g.end(lane, group[i], g.starts[i], t)
 		}
 	}
-	return rows, totals, out.Flush()
+	return t
+}
+
+func (g *generator) start(lane int, z madeZone, t uint64) { g.mark(lane, z, zonelog.MarkerStart, t) }
+
+// end records the end of a zone that began at from and counts it.
+func (g *generator) end(lane int, z madeZone, from, t uint64) {
+	total := g.totals[z.name]
+	total.Count++
+	total.Cycles += t - from
+	g.totals[z.name] = total
+	g.mark(lane, z, zonelog.MarkerEnd, t)
+}
+
+func (g *generator) mark(lane int, z madeZone, typ zonelog.MarkerType, t uint64) {
+	r := g.row
+	r.Name, r.File, r.Line, r.Type, r.Time, r.Timer = z.name, z.file, z.line, typ, t, z.id
+	if typed := g.out.version >= 7; typ == zonelog.MarkerEnd && !typed {
+		r.Timer |= zonelog.ZoneEndBit
+	}
+	g.lanes[lane] = append(g.lanes[lane], r)
+}
+
+// write writes the rows of a core and returns their number.
+func (g *generator) write() (rows int64, err error) {
+	for _, lane := range g.lanes {
+		for i := range lane {
+			if err := g.out.Write(&lane[i]); err != nil {
+				return rows, err
+			}
+		}
+		rows += int64(len(lane))
+	}
+	return rows, nil
 }
 
 func cmpOr(v, def int) int {
