@@ -28,6 +28,7 @@ func Add(ctx context.Context, t *components.Timeline, p int) error {
 	c := &counters{t: t, p: p, end: end, width: max(1, (end+samples-1)/samples)}
 	c.byLane, c.names = occupancy.Cores(t.World.Module)
 	c.n = int((end + c.width - 1) / c.width)
+	c.loops = findLoops(t, p)
 	c.utilization()
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,6 +81,7 @@ type counters struct {
 	width uint64 // of a sample, ns
 	n     int    // samples
 
+	loops  []loop
 	byLane []int    // core of a lane, numbered densely
 	names  []uint16 // the input's numbers of the cores
 }
@@ -135,11 +137,12 @@ func (c *counters) utilization() {
 			s, e := c.t.Span(c.p, i)
 			if s = max(s, until); e > s {
 				c.spread(sum, s, e, float64(e-s))
+				c.earlier(i, c.once(i, float64(e-s)), func(from, to uint64, ns float64) { c.spread(sum, from, to, ns) })
 				until = e
 			}
 		}
 		c.add("busy "+m.LaneName(uint16(l)), "%", func(k int) float64 {
-			return round(100 * sum[k] / float64(min(c.width, c.end-uint64(k)*c.width)))
+			return round(min(100, 100*sum[k]/float64(min(c.width, c.end-uint64(k)*c.width))))
 		})
 	}
 }
@@ -207,12 +210,16 @@ func (c *counters) transfers() {
 		if read[core] == nil {
 			read[core], write[core] = make([]float64, c.n), make([]float64, c.n)
 		}
-		if f&components.FlagSrcDRAM != 0 {
-			c.spread(read[core], s, e, float64(b))
+		moves := func(s, e uint64, bytes float64) {
+			if f&components.FlagSrcDRAM != 0 {
+				c.spread(read[core], s, e, bytes)
+			}
+			if f&components.FlagDstDRAM != 0 {
+				c.spread(write[core], s, e, bytes)
+			}
 		}
-		if f&components.FlagDstDRAM != 0 {
-			c.spread(write[core], s, e, float64(b))
-		}
+		moves(s, e, float64(b))
+		c.earlier(i, float64(b), moves)
 	})
 	for k := range cores {
 		if read[k] == nil {
@@ -251,6 +258,8 @@ func level(read, write []float64, most float64) {
 type live struct {
 	c    *counters
 	diff []int // by sample: cells that begin less those that end to be live
+	// begins and ends are the changes themselves, where loops need them.
+	begins, ends []change
 }
 
 // count enters a cell's life in every sample that begins in it.
@@ -259,6 +268,18 @@ func (l *live) count(from, to uint64) {
 		l.diff[f]++
 		l.diff[t]--
 	}
+	if len(l.c.loops) > 0 && from < to {
+		l.begins, l.ends = another(l.begins, from, 1), another(l.ends, to, -1)
+	}
+}
+
+// another adds a change, to the last one where that is of the same time.
+func another(list []change, at uint64, by int) []change {
+	if n := len(list) - 1; n >= 0 && list[n].at == at {
+		list[n].by += by
+		return list
+	}
+	return append(list, change{at, by})
 }
 
 // sample returns the first sample that begins at t or later.
@@ -283,9 +304,10 @@ func (c *counters) occupied(name, unit string, scale int, walk func(occupancy.Do
 		now, counts := 0, make([]int, c.n)
 		for k := range counts {
 			now += l.diff[k]
-			counts[k] = now * scale
+			counts[k] = now
 		}
-		c.add(c.of(core, name), unit, func(k int) float64 { return float64(counts[k]) })
+		c.fillLoops(counts, append(l.begins, l.ends...))
+		c.add(c.of(core, name), unit, func(k int) float64 { return float64(counts[k] * scale) })
 	}
 }
 

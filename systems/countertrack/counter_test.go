@@ -174,3 +174,59 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+// Worked out by hand, a sample a ns: a loop of four iterations of 256 ns. Events
+// are those of the last, from 768 ns: a load of 1,024 bytes (128 ns) into 1,024
+// bytes of SBUF, and a copy that reads them (128 ns). Each iteration moves 4
+// bytes a ns, keeps either lane busy for half of the time, and holds the tile.
+func TestLoops(t *testing.T) {
+	m := components.NewModule("m", "test")
+	m.AddCoreLanes(0)
+	m.Instr.Grow(3)
+	m.Instr.DMABytes.Resize(3)
+	f := m.Functions.Add(0, 0)
+	m.Blocks.Add(0, uint32(f), 0, 0, 1)
+	m.Blocks.Add(0, uint32(f), 1, 1, 4)
+	m.Blocks.End.Set(0, 3)
+	m.Blocks.End.Set(1, 3)
+	m.Functions.EndBlock.Set(f, 2)
+	repeat := &components.Repeat{First: 1, End: 3, Trips: 4, Lanes: []components.RepeatLane{
+		{Lane: components.LaneDMA, First: 1, Last: 1}, {Lane: components.LaneDVE, First: 2, Last: 2, Start: [2]uint64{128, 128}}}}
+	w := &components.World{Module: m, Events: components.NewEvents(), Blocks: []components.BlockResult{{Latency: [2]uint64{1024, 1024}}, {Repeat: repeat}}}
+	for i, x := range []struct {
+		lane  uint16
+		flags components.Flags
+		end   uint64
+		role  components.OperandRole
+	}{{components.LaneSP, components.FlagLoop, 0, components.RoleIn}, {components.LaneDMA, components.FlagSrcDRAM, 896, components.RoleOut}, {components.LaneDVE, 0, 1024, components.RoleIn}} {
+		m.Instr.Lane.Set(i, x.lane)
+		m.Instr.Flags.Set(i, x.flags)
+		m.Instr.Latency.Append(128)
+		m.Instr.Issue.Append(128)
+		w.Events.Arrive.Append([2]uint64{x.end, x.end})
+		if i > 0 {
+			m.Operands.Add(components.AccessPattern{Role: x.role, Memory: components.MemSBUF, DType: components.Uint8, Steps: []int64{1, 1}, Counts: []uint64{128, 1024}})
+		}
+		m.Operands.EndRow()
+	}
+	m.Instr.DMABytes.Set(1, 1024)
+	tl := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
+	if err := Add(context.Background(), tl, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		ns   uint64
+		want float64
+	}{
+		// Three earlier iterations, evenly over their 768 ns.
+		{"HBM read", 0, 4}, {"HBM read", 767, 4}, {"HBM read", 800, 8}, {"HBM read", 900, 0},
+		{"busy DMA", 100, 50}, {"busy DMA", 800, 100}, {"busy DMA", 950, 0},
+		{"busy DVE", 100, 0}, {"busy DVE", 500, 60}, {"busy DVE", 950, 100},
+		{"SBUF in use", 0, 1024}, {"SBUF in use", 767, 1024}, {"SBUF in use", 1000, 1024},
+	} {
+		if got := at(t, tl, c.name, c.ns); got != c.want {
+			t.Errorf("%s at %d ns is %v, want %v", c.name, c.ns, got, c.want)
+		}
+	}
+}

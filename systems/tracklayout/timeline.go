@@ -69,6 +69,7 @@ func Make(ctx context.Context, w *components.World, o Options) (*components.Time
 			return nil, err
 		}
 	}
+	t.Executions, t.RowBusy = components.NewExecutions(w.Module, w.Config.Loops), summary.RowBusy(w)
 	if o.Counters {
 		for p := range list {
 			if err := countertrack.Add(ctx, t, p); err != nil {
@@ -76,7 +77,6 @@ func Make(ctx context.Context, w *components.World, o Options) (*components.Time
 			}
 		}
 	}
-	t.Executions, t.RowBusy = components.NewExecutions(w.Module, w.Config.Loops), summary.RowBusy(w)
 	t.Metrics = metrics(t, o.Busy)
 	return t, nil
 }

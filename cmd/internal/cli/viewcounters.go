@@ -13,37 +13,34 @@ import (
 // visible.
 const counterSamples = 1024
 
-// counters returns the memory in use and the rates over time, and why some are
-// absent.
+// counters returns the memory in use and the rates over time, and why there are
+// none.
 func (v *viewer) counters() (out []web.Counter, reason string) {
-	if len(v.loops) > 0 {
-		reason = "no SBUF and PSUM where loops repeat: only last iterations have single events"
-		out = v.rates(true)
-	} else {
-		t, err := v.p.res.Timeline(v.p.ctx, tracklayout.Options{Block: v.block, Counters: true})
-		if err != nil {
-			return nil, err.Error()
-		}
-		mem := v.w.Machine.Memory
-		for _, s := range t.Series {
-			c := web.Counter{Name: s.Name, Unit: s.Unit, Time: s.Time, Value: s.Value}
-			switch {
-			case strings.HasPrefix(s.Name, "busy "):
-				continue
-			case strings.HasSuffix(s.Name, "SBUF in use"):
-				c.Most = float64(mem.SBUFBytes)
-			case strings.HasSuffix(s.Name, "PSUM banks in use"):
-				c.Most = float64(mem.PSUMBanks)
-			case strings.HasSuffix(s.Name, "PE clock"):
-				c.Most = float64(v.w.Machine.Clock.PEArray) / 100
-			default:
-				c.Most = mem.HBMRate
-			}
-			out = append(out, c)
-		}
-		out = append(out, v.rates(false)...)
+	t, err := v.p.res.Timeline(v.p.ctx, tracklayout.Options{Block: v.block, Counters: true})
+	if err != nil {
+		return nil, err.Error()
 	}
-	if len(out) == 0 && reason == "" {
+	mem := v.w.Machine.Memory
+	for _, s := range t.Series {
+		c := web.Counter{Name: s.Name, Unit: s.Unit, Time: s.Time, Value: s.Value}
+		switch {
+		case strings.HasPrefix(s.Name, "busy "):
+			continue
+		case strings.HasSuffix(s.Name, "SBUF in use"):
+			c.Most = float64(mem.SBUFBytes)
+		case strings.HasSuffix(s.Name, "PSUM banks in use"):
+			c.Most = float64(mem.PSUMBanks)
+		case strings.HasSuffix(s.Name, "PE clock"):
+			c.Most = float64(v.w.Machine.Clock.PEArray) / 100
+		default:
+			c.Most = mem.HBMRate
+		}
+		out = append(out, c)
+	}
+	if c, any := v.flopRate(); any {
+		out = append(out, c)
+	}
+	if len(out) == 0 {
 		reason = "none: no instruction says what it computes or moves"
 	}
 	return out, reason
@@ -126,11 +123,10 @@ func (r *rate) counter(name, unit string, factor, most float64) (web.Counter, bo
 	return c, any
 }
 
-// rates returns the FLOPs and, with memory, the bytes of device memory over
-// time.
-func (v *viewer) rates(memory bool) []web.Counter {
+// flopRate returns the FLOPs over time.
+func (v *viewer) flopRate() (web.Counter, bool) {
 	rows := work.NewRows(v.w)
-	flops, bytes := v.newRate(), v.newRate()
+	flops := v.newRate()
 	var open []int
 	next := 0
 	for i := v.first; i < v.end; i++ {
@@ -143,24 +139,13 @@ func (v *viewer) rates(memory bool) []web.Counter {
 		if v.loop(i) {
 			continue
 		}
-		x := rows.At(components.InstrID(i))
-		if x.FLOPs > 0 && !x.Helper {
+		if x := rows.At(components.InstrID(i)); x.FLOPs > 0 && !x.Helper {
 			flops.add(i, open, float64(x.FLOPs))
 		}
-		if n := x.Read + x.Written; memory && n > 0 {
-			bytes.add(i, open, float64(n))
-		}
 	}
-	var out []web.Counter
 	peak := 0.0
 	if p := work.Make(v.w).Peaks; p != nil {
 		peak = p.FLOPs / 1e12
 	}
-	if c, any := bytes.counter("HBM rate", "B/ns", 1, v.w.Machine.Memory.HBMRate); any {
-		out = append(out, c)
-	}
-	if c, any := flops.counter("FLOP rate", "TFLOP/s", 1e-3, peak); any {
-		out = append(out, c)
-	}
-	return out
+	return flops.counter("FLOP rate", "TFLOP/s", 1e-3, peak)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"perfsim/components/datadir"
@@ -105,6 +106,12 @@ func TestPageLabels(t *testing.T) {
 			if lost := uint64(len(p.Groups)*8) * min(b.Runs-1, 1); groups > lanes || groups+lost < lanes {
 				t.Errorf("%s: the operators are busy for %d ns, the lanes for %d", in, groups, lanes)
 			}
+			moved, bytes := 0.0, 0.0
+			for _, g := range p.Groups {
+				if g.Parent < 0 {
+					bytes += float64(g.Bytes)
+				}
+			}
 			for _, c := range p.Counters.Counters {
 				for k, v := range c.Value {
 					if v < 0 || c.Most > 0 && v > c.Most*1.000001 {
@@ -117,8 +124,6 @@ func TestPageLabels(t *testing.T) {
 					case g.Parent >= 0:
 					case c.Name == "FLOP rate":
 						want += float64(g.FLOPs) / 1e3 // TFLOP/s times ns
-					case c.Name == "HBM rate":
-						want += float64(g.Bytes)
 					}
 				}
 				sum := 0.0
@@ -129,9 +134,15 @@ func TestPageLabels(t *testing.T) {
 					}
 					sum += v * float64(until-min(until, c.Time[k]))
 				}
+				if strings.HasSuffix(c.Name, "HBM read") || strings.HasSuffix(c.Name, "HBM written") {
+					moved += sum
+				}
 				if want > 0 && math.Abs(sum/want-1) > .03 {
 					t.Errorf("%s: %s adds up to %g, the operators to %g", in, c.Name, sum, want)
 				}
+			}
+			if bytes > 0 && math.Abs(moved/bytes-1) > .03 {
+				t.Errorf("%s: the memory moves %g bytes, the operators %g", in, moved, bytes)
 			}
 			for _, w := range p.Meta.Work {
 				work += w.Time
