@@ -109,6 +109,7 @@ type writer struct {
 	stats Stats
 
 	interned map[interning]uint64
+	recent   [256]recentText
 	fresh    []byte // interned entries not yet written
 	packet   []byte
 	body     []byte
@@ -244,16 +245,32 @@ func (w *writer) descriptor() error {
 	return w.send()
 }
 
+// recentText is a text that was asked for a short while ago. An event asks for
+// some ten, mostly those of the event before.
+type recentText struct {
+	interning
+	id uint64
+}
+
 // intern returns the number of a text in one of the interned tables.
 func (w *writer) intern(table protowire.Number, s string) uint64 {
 	key := interning{table, s}
-	if id, ok := w.interned[key]; ok {
-		return id
+	at := 13*int(table) + len(s)
+	if s != "" {
+		at += 7*int(s[0]) + 31*int(s[len(s)-1])
 	}
-	id := uint64(len(w.interned)) + 1
-	w.interned[key] = id
-	entry := appendString(appendUint(nil, 1, id), 2, s)
-	w.fresh = appendBytes(w.fresh, table, entry)
+	r := &w.recent[at%len(w.recent)]
+	if r.id > 0 && r.interning == key {
+		return r.id
+	}
+	id, ok := w.interned[key]
+	if !ok {
+		id = uint64(len(w.interned)) + 1
+		w.interned[key] = id
+		entry := appendString(appendUint(nil, 1, id), 2, s)
+		w.fresh = appendBytes(w.fresh, table, entry)
+	}
+	*r = recentText{key, id}
 	return id
 }
 
