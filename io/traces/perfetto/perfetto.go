@@ -156,9 +156,7 @@ func (w *writer) all() error {
 		return err
 	}
 	if !w.opt.NoFlows {
-		if err := w.edges(); err != nil {
-			return err
-		}
+		w.edges()
 	}
 	counters := w.counters()
 	err := w.t.Merge(func(e *components.TimelineEvent) error {
@@ -312,37 +310,53 @@ func (w *writer) tracks() error {
 	return nil
 }
 
-// edges sorts the dependencies of the first process by producer.
-func (w *writer) edges() error {
-	w.outAt = make([]uint32, w.m.Instr.Len()+1)
-	count := func(d *components.Dependency) bool {
-		a, _ := w.t.Span(0, d.From)
-		b, _ := w.t.Span(0, d.To)
-		return a <= b
+// producers calls f with the dependencies of instruction i in the first process:
+// producer, edge, and whether a flow can show it.
+func (w *writer) producers(i components.InstrID, f func(from components.InstrID, edge uint32, ordered bool)) {
+	if !w.t.Has(0, i) {
+		return
 	}
-	err := w.t.Dependencies(0, func(d *components.Dependency) error {
-		if count(d) {
-			w.outAt[d.From+1]++
+	off := w.m.Edges.Preds.Offsets()[i]
+	to, _ := w.t.Span(0, i)
+	for k, word := range w.m.Edges.Preds.Row(int(i)) {
+		from, class := components.InstrID(word&ecs.TargetMask), uint8(word>>ecs.ClassShift)
+		if class == components.ClassAnti && w.t.Processes[0].Run == components.RunB || !w.t.Has(0, from) {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		at, _ := w.t.Span(0, from)
+		f(from, off+uint32(k), at <= to)
 	}
-	for i := 1; i < len(w.outAt); i++ {
-		w.outAt[i] += w.outAt[i-1]
+}
+
+// edges sorts the dependencies of the first process by producer.
+func (w *writer) edges() {
+	n := w.m.Instr.Len()
+	w.outAt = make([]uint32, n+1)
+	each := func(f func(from components.InstrID, edge uint32, ordered bool)) {
+		for _, b := range w.t.Blocks {
+			for i := w.m.Blocks.First.At(b); i < w.m.Blocks.End.At(b); i++ {
+				w.producers(components.InstrID(i), f)
+			}
+		}
 	}
-	w.outEdge = make([]uint32, w.outAt[len(w.outAt)-1])
-	next := make([]uint32, w.m.Instr.Len())
-	copy(next, w.outAt)
-	return w.t.Dependencies(0, func(d *components.Dependency) error {
-		if count(d) {
-			w.outEdge[next[d.From]] = d.Edge
-			next[d.From]++
+	each(func(from components.InstrID, _ uint32, ordered bool) {
+		if ordered {
+			w.outAt[from+1]++
 		} else {
 			w.stats.Unordered++
 		}
-		return nil
+	})
+	for i := range n {
+		w.outAt[i+1] += w.outAt[i]
+	}
+	w.outEdge = make([]uint32, w.outAt[n])
+	next := make([]uint32, n)
+	copy(next, w.outAt)
+	each(func(from components.InstrID, edge uint32, ordered bool) {
+		if ordered {
+			w.outEdge[next[from]] = edge
+			next[from]++
+		}
 	})
 }
 
@@ -405,19 +419,12 @@ func flowID(edge uint32) uint64 { return uint64(edge) + 1 }
 
 // incoming ends the flows of the dependencies of instruction i.
 func (w *writer) incoming(b []byte, i components.InstrID) []byte {
-	off := w.m.Edges.Preds.Offsets()[i]
-	to, _ := w.t.Span(0, i)
-	for k, word := range w.m.Edges.Preds.Row(int(i)) {
-		from, class := components.InstrID(word&ecs.TargetMask), uint8(word>>ecs.ClassShift)
-		if class == components.ClassAnti && w.t.Processes[0].Run == components.RunB || !w.t.Has(0, from) {
-			continue
+	w.producers(i, func(_ components.InstrID, edge uint32, ordered bool) {
+		if ordered {
+			w.stats.Flows++
+			b = protowire.AppendFixed64(protowire.AppendTag(b, eventFlowsEnd, protowire.Fixed64Type), flowID(edge))
 		}
-		if at, _ := w.t.Span(0, from); at > to {
-			continue
-		}
-		w.stats.Flows++
-		b = protowire.AppendFixed64(protowire.AppendTag(b, eventFlowsEnd, protowire.Fixed64Type), flowID(off+uint32(k)))
-	}
+	})
 	return b
 }
 
