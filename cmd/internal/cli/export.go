@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -25,22 +26,70 @@ import (
 	"perfsim/systems/tracklayout"
 )
 
-// exportFormats are the formats of export, with the endings that name them.
-var exportFormats = []struct{ name, suffix, title string }{
-	{"perfetto", ".pftrace", "Perfetto protobuf trace (ui.perfetto.dev)"},
-	{"perfetto", ".perfetto-trace", ""},
-	{"chrome", ".json", "Chrome trace, in µs with three decimals"},
-	{"speedscope", ".speedscope.json", "a profile per lane, a frame per opcode"},
-	{"folded", ".folded", "stacks for flame graphs, weights in ns"},
-	{"parquet", ".parquet", "one table, or a folder of tables"},
-	{"csv", ".csv", "the same tables as CSV"},
+// exportFormat is a format of export, with the ending that names it.
+type exportFormat struct {
+	name, suffix, title string
+	// write writes the timeline as one file and notes what is in it; nil where
+	// the format is one of tables.
+	write func(ctx context.Context, w io.Writer, t *components.Timeline, o *exportFlags, told func(int64), f *exportedFile) error
+}
+
+// exportFormats lists the formats; another ending of a format has no title. Of
+// two endings that fit, the longer comes later.
+func exportFormats() []exportFormat {
+	return []exportFormat{
+		{"perfetto", ".pftrace", "Perfetto protobuf trace (ui.perfetto.dev)", writePerfetto},
+		{"perfetto", ".perfetto-trace", "", writePerfetto},
+		{"chrome", ".json", "Chrome trace, in µs with three decimals", writeChrome},
+		{"speedscope", ".speedscope.json", "a profile per lane, a frame per opcode", writeSpeedscope},
+		{"folded", ".folded", "stacks for flame graphs, weights in ns", writeFolded},
+		{"parquet", ".parquet", "one table, or a folder of tables", nil},
+		{"csv", ".csv", "the same tables as CSV", nil},
+	}
+}
+
+// exportNames lists the names of the formats and the endings.
+func exportNames() (names, endings []string) {
+	for _, f := range exportFormats() {
+		if f.title != "" {
+			names, endings = append(names, f.name), append(endings, f.suffix)
+		}
+	}
+	return names, endings
+}
+
+func writePerfetto(ctx context.Context, w io.Writer, t *components.Timeline, o *exportFlags, told func(int64), f *exportedFile) error {
+	s, err := perfetto.Write(ctx, w, t, perfetto.Options{NoFlows: o.noFlows, Progress: told})
+	f.Slices, f.Flows, f.Unshown, f.Counters = s.Slices, s.Flows, s.Unordered, s.Counters
+	return err
+}
+
+func writeChrome(ctx context.Context, w io.Writer, t *components.Timeline, o *exportFlags, told func(int64), f *exportedFile) error {
+	about := [][2]string{{"tool", "perfsim"}, {"tool_version", version}, {"module", t.World.Module.Name}, {"model", t.World.Config.Model.String()}}
+	if t.World.Replayed() {
+		about = append(about, [2]string{"clock", "replayed"})
+	} else {
+		about = append(about, [2]string{"machine", t.World.Machine.Name}, [2]string{"clock", "simulated"})
+	}
+	s, err := catapult.WriteObject(ctx, w, t, catapult.ObjectOptions{NoFlows: o.noFlows, About: about, Progress: told})
+	f.Slices, f.Flows, f.Unshown, f.Counters = s.Slices, s.Flows, s.Unshown, s.Counters
+	return err
+}
+
+func writeSpeedscope(ctx context.Context, w io.Writer, t *components.Timeline, _ *exportFlags, told func(int64), f *exportedFile) (err error) {
+	f.Slices, err = speedscope.Write(ctx, w, t, "perfsim "+version, told)
+	return err
+}
+
+func writeFolded(ctx context.Context, w io.Writer, t *components.Timeline, _ *exportFlags, _ func(int64), _ *exportedFile) error {
+	return folded.Write(ctx, w, t)
 }
 
 func newExportCommand() *cobra.Command {
 	var in inputFlags
 	var o exportFlags
 	var b strings.Builder
-	for _, f := range exportFormats {
+	for _, f := range exportFormats() {
 		if f.title != "" {
 			sayf(&b, "\n  %-10s %-17s %s", f.name, f.suffix, f.title)
 		}
@@ -108,7 +157,8 @@ the tables under the names of the Neuron profiler's files.`,
 	}
 	in.add(c)
 	fl := c.Flags()
-	fl.StringVar(&o.to, "to", "", "format instead of going by the ending: perfetto, chrome, speedscope, folded, parquet, csv")
+	names, _ := exportNames()
+	fl.StringVar(&o.to, "to", "", "format instead of going by the ending: "+strings.Join(names, ", "))
 	fl.StringVar(&o.table, "table", "", "table of a .parquet or .csv file: slice, dependency, track, counter, metric, warning, schema_fields")
 	fl.StringVar(&o.names, "names", parquetout.Perfetto, "names of Parquet tables and columns: perfetto or neuron")
 	fl.StringVar(&o.block, "block", "", "only one top-level block, as BLOCK or FUNCTION/BLOCK")
@@ -157,11 +207,9 @@ func (f exportedFile) note() string {
 func (o *exportFlags) choose(output string) error {
 	base := strings.TrimSuffix(strings.TrimSuffix(output, ".gz"), ".zst")
 	o.format = o.to
-	if o.format == "" {
-		for _, f := range exportFormats {
-			if strings.HasSuffix(base, f.suffix) {
-				o.format = f.name // of two the longer comes later
-			}
+	for _, f := range exportFormats() {
+		if o.to == "" && strings.HasSuffix(base, f.suffix) {
+			o.format = f.name
 		}
 	}
 	if st, err := os.Stat(output); err == nil && st.IsDir() || strings.HasSuffix(output, "/") {
@@ -173,19 +221,17 @@ func (o *exportFlags) choose(output string) error {
 	if o.folder && o.format == "" {
 		o.format = "parquet"
 	}
-	switch o.format {
-	case "":
-		return usagef("%s: the ending names no format (.pftrace, .json, .speedscope.json, .folded, .parquet, .csv, or a folder); --to names one", output)
-	case "perfetto", "chrome", "speedscope", "folded":
-		if o.folder {
-			return usagef("%s is a folder; %s writes one file", output, o.format)
-		}
-		if o.table != "" {
-			return usagef("--table is for .parquet and .csv files")
-		}
-	case "parquet", "csv":
-	default:
-		return usagef("--to %q is not perfetto, chrome, speedscope, folded, parquet or csv", o.format)
+	names, endings := exportNames()
+	switch {
+	case o.format == "":
+		return usagef("%s: the ending names no format (%s, or a folder); --to names one", output, strings.Join(endings, ", "))
+	case !slices.Contains(names, o.format):
+		last := len(names) - 1
+		return usagef("--to %q is not %s or %s", o.format, strings.Join(names[:last], ", "), names[last])
+	case o.one() != nil && o.folder:
+		return usagef("%s is a folder; %s writes one file", output, o.format)
+	case o.one() != nil && o.table != "":
+		return usagef("--table is for .parquet and .csv files")
 	}
 	if o.spreadsheet && o.format != "csv" {
 		return usagef("--spreadsheet is for CSV")
@@ -203,6 +249,17 @@ func (o *exportFlags) choose(output string) error {
 		o.table = "slice"
 		if o.names == parquetout.Neuron {
 			o.table = "Instruction"
+		}
+	}
+	return nil
+}
+
+// one returns the format where it is one of a single file, nil where it is one
+// of tables.
+func (o *exportFlags) one() *exportFormat {
+	for _, f := range exportFormats() {
+		if f.name == o.format && f.write != nil {
+			return &f
 		}
 	}
 	return nil
@@ -239,37 +296,9 @@ func (o *exportFlags) write(ctx context.Context, stdout io.Writer, path string, 
 		}}
 		return formats.Export(ctx, path, stdout, e, t.World.Module, format.Options{Jobs: jobs})
 	}
-	var err error
-	switch o.format {
-	case "perfetto":
-		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
-			s, err := perfetto.Write(ctx, w, t, perfetto.Options{NoFlows: o.noFlows, Progress: told})
-			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unordered, s.Counters
-			return err
-		})
-		return []exportedFile{one}, err
-	case "chrome":
-		about := [][2]string{{"tool", "perfsim"}, {"tool_version", version}, {"module", t.World.Module.Name}, {"model", t.World.Config.Model.String()}}
-		if t.World.Replayed() {
-			about = append(about, [2]string{"clock", "replayed"})
-		} else {
-			about = append(about, [2]string{"machine", t.World.Machine.Name}, [2]string{"clock", "simulated"})
-		}
-		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
-			s, err := catapult.WriteObject(ctx, w, t, catapult.ObjectOptions{NoFlows: o.noFlows, About: about, Progress: told})
-			one.Slices, one.Flows, one.Unshown, one.Counters = s.Slices, s.Flows, s.Unshown, s.Counters
-			return err
-		})
-		return []exportedFile{one}, err
-	case "speedscope":
-		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error {
-			n, err := speedscope.Write(ctx, w, t, "perfsim "+version, told)
-			one.Slices = n
-			return err
-		})
-		return []exportedFile{one}, err
-	case "folded":
-		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error { return folded.Write(ctx, w, t) })
+	if f := o.one(); f != nil {
+		var err error
+		one.Bytes, err = file(path, func(ctx context.Context, w io.Writer) error { return f.write(ctx, w, t, o, told, &one) })
 		return []exportedFile{one}, err
 	}
 	tables, err := o.tables(t)
