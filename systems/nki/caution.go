@@ -74,12 +74,12 @@ func Caution(m *components.Module, busy []uint64, latency uint64) {
 			"one kernel of this kind was measured at 0.9 times the prediction", 100*float64(undecided)/float64(columns)), 1)
 	}
 	if dma && 2*tiny >= pieces {
-		m.Note(components.NoteTinyRows, fmt.Sprintf("%.0f %% of the DMA descriptors move less than %d bytes: kernels of this kind were measured at 0.15 to 2.2 times the prediction",
+		m.Note(components.NoteTinyRows, fmt.Sprintf("%.0f %% of the DMA descriptors move less than %d bytes: kernels of this kind were measured at 0.46 to 1.12 times the prediction",
 			100*float64(tiny)/float64(pieces), tinyRow), 1)
 	}
 	if dma && distinct > 0 && read >= repeats*distinct {
 		m.Note(components.NoteRepeatedLoads, fmt.Sprintf("transfers limit, and device memory is read %.1f times over: a compiler may drop repeated loads or wait for each; "+
-			"kernels of this kind were measured at 0.35 to 2.2 times the prediction", float64(read)/float64(distinct)), 1)
+			"kernels of this kind were measured at 0.57 to 2.1 times the prediction", float64(read)/float64(distinct)), 1)
 	}
 	for l, w := range lanes {
 		if w.n > 0 && limits(l) && w.elems <= tinyElements*w.n {

@@ -509,9 +509,12 @@ func (b *builder) notes(u usage) {
 	attr("nki.psum_peak_bytes", u.psumPeak)
 	if n := u.moved.saved + u.moved.reloaded + u.spillBytes; n > 0 {
 		attr("nki.spill_bytes", n)
-		text := fmt.Sprintf("tiles do not fit into %d KiB of SBUF a partition: %.1f MB are saved and %.1f MB loaded again; the compiler may choose others, "+
-			"so that the latency is not known within a factor of two", b.x.opt.SBUF>>10, float64(u.moved.saved)/1e6, float64(u.moved.reloaded)/1e6)
-		if u.spilled > 0 {
+		text := fmt.Sprintf("tiles do not fit into %d KiB of SBUF a partition: %.1f MB are saved and %.1f MB loaded again; the compiler may choose others; "+
+			"kernels of this kind were measured at 0.88 to 1.5 times the prediction", b.x.opt.SBUF>>10, float64(u.moved.saved)/1e6, float64(u.moved.reloaded)/1e6)
+		if u.moved == (spilling{}) {
+			text = fmt.Sprintf("loads do not fit into %d KiB of SBUF a partition: the compiler makes them later or again, which this prediction has not: "+
+				"the latency is not known within a factor of two", b.x.opt.SBUF>>10)
+		} else if u.spilled > 0 {
 			text += fmt.Sprintf("; tiles of %.1f MB found no room even so", float64(u.spillBytes)/1e6)
 		}
 		m.Note(components.NoteSpills, text, max(u.spilled, 1))
