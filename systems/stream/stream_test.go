@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -16,6 +17,7 @@ import (
 	"perfsim/bench/self/gen"
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs/proptest"
 	"perfsim/io/format"
 	"perfsim/io/psim"
 	"perfsim/systems/cost"
@@ -242,5 +244,81 @@ func TestBadSnapshots(t *testing.T) {
 		} else if testing.Verbose() {
 			t.Logf("%s: %v", name, err)
 		}
+	}
+}
+
+// A snapshot with wrong bytes and right checksums in what a stream reads is
+// refused where the module in memory is, and else predicted as it is.
+func TestMutatedSnapshots(t *testing.T) {
+	mach, err := machine.Load("trn2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	dir := t.TempDir()
+	rows := map[string]bool{offsetsColumn: true, wordsColumn: true}
+	var in components.Instructions = components.NewModule("", "").Instr
+	for _, c := range read(&in) {
+		rows[c.Name()] = true
+	}
+	refused, equal := 0, 0
+	for n := range proptest.Cases(3_000) {
+		r := rand.New(rand.NewPCG(19, uint64(n)))
+		path := save(t, dir, randmod.Module(r, randmod.Options{Streams: 2, Blocks: true, Nested: true, Transfers: true}))
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := psim.FromBytes("x", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns := slices.DeleteFunc(slices.Clone(s.Columns()), func(c psim.Column) bool { return !Whole(c.Name) && !rows[c.Name] })
+		for range 1 + r.IntN(2) {
+			c := columns[r.IntN(len(columns))]
+			file[c.Offset+r.Int64N(c.Bytes)] ^= 1 << r.IntN(8)
+		}
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := &components.World{Machine: mach, Config: components.Config{Model: components.Reference, Jobs: 1}, Events: components.NewEvents()}
+		wrong := func() error {
+			if want.Module, err = s.Module(nil); err != nil {
+				return err
+			}
+			if err := want.Module.Check(); err != nil {
+				return err
+			}
+			if err := cost.Fill(ctx, want); err != nil {
+				return err
+			}
+			return place.Run(ctx, want)
+		}()
+		src, err := psim.OpenRows(ctx, path, 1, false, Whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := src.Module(Whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &components.World{Module: m, Machine: mach, Config: want.Config}
+		_, err = Run(ctx, got, src, Options{Window: 1 + r.IntN(40), Jobs: 1})
+		src.Close()
+		var refusal *Refusal
+		switch {
+		case errors.As(err, &refusal):
+		case (err == nil) != (wrong == nil):
+			t.Fatalf("case %d: in a stream %v, in memory %v", n, err, wrong)
+		case err != nil:
+			refused++
+		case !reflect.DeepEqual(got.Blocks, want.Blocks):
+			t.Fatalf("case %d: blocks %+v in a stream, %+v in memory", n, got.Blocks, want.Blocks)
+		default:
+			equal++
+		}
+	}
+	if refused == 0 || equal == 0 {
+		t.Errorf("%d cases refused, %d equal", refused, equal)
 	}
 }

@@ -29,7 +29,7 @@ var inMemory = [...]string{"output", "package-only", "dump-after", "pass", "skip
 func (f *streamFlags) add(c *cobra.Command) {
 	f.window = 4_000_000
 	c.Flags().BoolVar(&f.always, "stream", false, "place a snapshot in a stream, whatever its size; one that does not fit in memory is without it")
-	c.Flags().Var(&f.window, "window", "rows of a stream that are in memory at a time; two windows are, at about 60 bytes a row and 4 a dependency")
+	c.Flags().Var(&f.window, "window", "rows of a stream that are read at a time; two such windows are in memory, each at about 40 bytes a row and 4 a dependency")
 }
 
 func (f *streamFlags) check(c *cobra.Command, in *inputFlags, args []string) error {
