@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/valyala/fastjson"
@@ -257,9 +256,6 @@ func (t *trace) complete(v *fastjson.Value) {
 	}
 	if start == 0 && dur == 0 {
 		t.zero = append(t.zero, len(t.events))
-	}
-	if len(t.events) == cap(t.events) {
-		t.events = slices.Grow(t.events, max(len(t.events), 1<<10)) // doubled: append adds a quarter
 	}
 	t.events = append(t.events, e)
 	// Flows of the second version are members of the slice.
