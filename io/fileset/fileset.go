@@ -124,7 +124,7 @@ func Switch(root *os.Root, staging string, names []string) error {
 	if err := note(root, staging, names); err != nil {
 		return unnamed(err)
 	}
-	if err := move(root, staging, names); err != nil {
+	if err := move(root, staging, names, false); err != nil {
 		return errors.Join(err, undo(root, staging, names))
 	}
 	return nil
@@ -155,12 +155,15 @@ func old(staging string, i int) string {
 }
 
 // move moves the files that are still in staging to their names, and keeps
-// what was there before.
-func move(root *os.Root, staging string, names []string) error {
+// what was there before. Where a dead process began to, again says so, some may
+// be moved already.
+func move(root *os.Root, staging string, names []string, again bool) error {
 	for i, name := range names {
 		from := path.Join(staging, name)
-		if _, err := root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-			continue // moved before the process ended
+		if again {
+			if _, err := root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
 		}
 		err := fault.At("link", name)
 		if err == nil {
@@ -182,6 +185,9 @@ func move(root *os.Root, staging string, names []string) error {
 // keep gives a file a second name: the rename that follows then replaces it
 // without a moment in which its name is absent.
 func keep(root *os.Root, name, old string) error {
+	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil // most often, and cheaper than a link that fails
+	}
 	err := root.Link(name, old)
 	switch {
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist):
@@ -278,7 +284,7 @@ func complete(dir, staging string) error {
 				return fmt.Errorf("the journal names %q", name)
 			}
 		}
-		if err := move(root, staging, names); err != nil {
+		if err := move(root, staging, names, true); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func TestUndo(t *testing.T) {
 	if err := note(root, staging, names); err != nil {
 		t.Fatal(err)
 	}
-	if err := move(root, staging, names[:2]); err != nil {
+	if err := move(root, staging, names[:2], false); err != nil {
 		t.Fatal(err)
 	}
 	if err := undo(root, staging, names[:2]); err != nil {
@@ -136,7 +136,7 @@ func TestKilled(t *testing.T) {
 			if err := note(root, staging, names); err != nil {
 				t.Fatal(err)
 			}
-			if err := move(root, staging, names[:moved]); err != nil {
+			if err := move(root, staging, names[:moved], false); err != nil {
 				t.Fatal(err)
 			}
 		}

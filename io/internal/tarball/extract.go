@@ -107,13 +107,16 @@ type extraction struct {
 	opt   ExtractOptions
 	files []Extracted
 	dirs  []string
-	kind  map[string]Kind // by path: every file, every folder on the way
-	depth int             // most folders of a path, 0 for any
-	there map[string]bool // folders that are there
-	found []bool          // which of opt.Names were there
-	in    string          // the folder that is open for writing, below root
-	open  *os.Root        // nil for none
+	kind  map[string]Kind     // by path: every file, every folder on the way
+	depth int                 // most folders of a path, 0 for any
+	there map[string]bool     // folders that are there
+	found []bool              // which of opt.Names were there
+	open  map[string]*os.Root // folders open for writing, by path below root
 }
+
+// mostOpen is how many folders stay open: archives often take turns between
+// folders, and opening one costs as much as half a file.
+const mostOpen = 256
 
 // become gives the temporary folder its name, which nothing has.
 func (x *extraction) become(name string) error {
@@ -128,13 +131,14 @@ func (x *extraction) become(name string) error {
 	return x.root.Rename(x.stage, name)
 }
 
-// enter opens the folder that a file is written to, once for files that follow
-// one another.
+// enter opens the folder that a file is written to, and keeps it open.
 func (x *extraction) enter(dir string) (*os.Root, error) {
-	if x.open != nil && x.in == dir {
-		return x.open, nil
+	if r := x.open[dir]; r != nil {
+		return r, nil
 	}
-	x.leave()
+	if len(x.open) >= mostOpen {
+		x.leave()
+	}
 	if err := x.mkdirAll(dir, nil); err != nil {
 		return nil, err
 	}
@@ -142,15 +146,19 @@ func (x *extraction) enter(dir string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.in, x.open = dir, r
+	if x.open == nil {
+		x.open = map[string]*os.Root{}
+	}
+	x.open[dir] = r
 	return r, nil
 }
 
+// leave closes the folders that are open.
 func (x *extraction) leave() {
-	if x.open != nil {
-		x.open.Close()
-		x.open = nil
+	for _, r := range x.open {
+		r.Close()
 	}
+	clear(x.open)
 }
 
 // unpack reads the archive to its end into the temporary folder.
