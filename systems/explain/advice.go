@@ -66,11 +66,20 @@ func (l *Lint) worth() uint64 {
 	return *l.Worth
 }
 
-// free makes the rows that pick chooses take no time; nil where the model takes
-// its times from elsewhere.
+// free makes the rows that pick chooses take no time. A model that times work by
+// itself is given rows of one element and one byte: what they cost at least.
 func (x *Analysis) free(pick func(i int) bool) func(c *components.World) {
 	if x.timesWork() {
-		return nil
+		return func(c *components.World) {
+			in := &c.Module.Instr
+			in.Elems = leastOf(in.Elems, pick)
+			if in.OutElems.Len() > 0 {
+				in.OutElems = leastOf(in.OutElems, pick)
+			}
+			if in.DMABytes.Len() > 0 {
+				in.DMABytes = leastOf(in.DMABytes, pick)
+			}
+		}
 	}
 	return func(c *components.World) {
 		issue, latency := c.Module.Instr.Issue.Slice(), c.Module.Instr.Latency.Slice()
@@ -80,6 +89,20 @@ func (x *Analysis) free(pick func(i int) bool) func(c *components.World) {
 			}
 		}
 	}
+}
+
+// leastOf returns a copy of a column with 1 in the rows that pick chooses.
+func leastOf[T uint16 | uint32 | uint64](c ecs.Column[T], pick func(i int) bool) ecs.Column[T] {
+	out := ecs.NewColumn[T](c.Name())
+	values := c.Slice()
+	for i := range out.Resize(len(values)) {
+		v := values[i]
+		if v > 1 && pick(i) {
+			v = 1
+		}
+		out.Set(i, v)
+	}
+	return out
 }
 
 // longRows makes the rows of short DMA transfers as long as those that cost no

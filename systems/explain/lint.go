@@ -102,7 +102,7 @@ func (x *Analysis) transposes() *Lint {
 		return nil
 	}
 	pick := func(i int) bool { return engine[i] == components.PE && flags[i]&components.FlagTranspose != 0 }
-	return &Lint{Code: "transposes", change: x.free(pick), costs: true, Value: share(some, all), Limit: limitTranspose, Count: count, Place: h.place(m, count),
+	return &Lint{Code: "transposes", change: x.free(pick), costs: !x.timesWork(), refill: x.timesWork(), Value: share(some, all), Limit: limitTranspose, Count: count, Place: h.place(m, count),
 		Text: fmt.Sprintf("transposes take %.0f %% of the PE's time; load transposed by DMA, or change the layout", 100*share(some, all))}
 }
 
@@ -128,7 +128,7 @@ func (x *Analysis) reloads() *Lint {
 		return nil
 	}
 	pick := func(i int) bool { return m.Instr.Flags.At(i)&components.FlagSpill != 0 }
-	return &Lint{Code: "spill-reloads", change: x.free(pick), costs: true, Value: share(some, all), Limit: limitReload, Count: count, Place: h.place(m, count),
+	return &Lint{Code: "spill-reloads", change: x.free(pick), costs: !x.timesWork(), refill: x.timesWork(), Value: share(some, all), Limit: limitReload, Count: count, Place: h.place(m, count),
 		Text: fmt.Sprintf("%.0f %% of what is read from device memory was spilled there; use smaller tiles or fewer live ones", 100*share(some, all))}
 }
 
