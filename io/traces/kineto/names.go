@@ -118,12 +118,21 @@ var (
 // templateArguments returns the template arguments of a function, without
 // namespaces, and without the value arguments of functions in them.
 func templateArguments(name string) (list []string) {
-	name = strings.ReplaceAll(name, "(anonymous namespace)::", "")
-	for was := ""; was != name; {
-		was = name
-		name = enclosed.ReplaceAllString(name, "\x00")
+	if strings.IndexByte(name, '<') < 0 {
+		return nil
 	}
-	name = namespaces.ReplaceAllString(behind.ReplaceAllString(name, ""), "")
+	// Most names have none of these, and expressions are slow.
+	name = strings.ReplaceAll(name, "(anonymous namespace)::", "")
+	if strings.ContainsAny(name, "({") {
+		for was := ""; was != name; {
+			was = name
+			name = enclosed.ReplaceAllString(name, "\x00")
+		}
+		name = behind.ReplaceAllString(name, "")
+	}
+	if strings.Contains(name, "::") {
+		name = namespaces.ReplaceAllString(name, "")
+	}
 	open := strings.IndexByte(name, '<')
 	if open < 0 {
 		return nil
