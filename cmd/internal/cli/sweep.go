@@ -156,7 +156,11 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 			return usageError{err}
 		}
 	}
-	plan, err := sweep.NewPlan(c.Context(), spec, dir, engineVersion(), resolveOptions)
+	engine, err := engineVersion()
+	if err != nil {
+		return err
+	}
+	plan, err := sweep.NewPlan(c.Context(), spec, dir, engine, resolveOptions)
 	if err != nil {
 		return sweepError(err)
 	}

@@ -144,14 +144,18 @@ func runWorker(ctx context.Context, f *workerFlags, url string, stderr io.Writer
 		return err
 	}
 	defer os.RemoveAll(dir)
+	engine, err := engineVersion()
+	if err != nil {
+		return err
+	}
 	if !f.quiet {
 		if at := nc.ConnectedUrlRedacted(); at != "" {
-			sayf(stderr, "working for %s, version %s\n", at, engineVersion())
+			sayf(stderr, "working for %s, version %s\n", at, engine)
 		} else {
 			fmt.Fprintln(stderr, "no server answers yet; waiting for it")
 		}
 	}
-	w := natsq.Worker{Engine: engineVersion(), Lease: f.lease, Jobs: f.jobs, Idle: f.idle,
+	w := natsq.Worker{Engine: engine, Lease: f.lease, Jobs: f.jobs, Idle: f.idle,
 		Open: func(ctx context.Context, name string, files *natsq.Files) (workq.Do, error) {
 			text, err := files.Offered(ctx, name)
 			if err != nil {

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -58,14 +61,24 @@ func setting(key string) string {
 }
 
 // engineVersion names what predicts: results of one version are not those of
-// another. A source that was changed after its revision is named as such.
-func engineVersion() string {
-	v := version
-	if r := revision(); r != "" {
-		v += "-" + r[:min(len(r), 12)]
+// another. A build that no revision stands for, because the source was changed
+// or the build does not tell, is named by the digest of the program itself.
+func engineVersion() (string, error) {
+	if r := revision(); r != "" && setting("vcs.modified") != "true" {
+		return version + "-" + r[:min(len(r), 12)], nil
 	}
-	if setting("vcs.modified") == "true" {
-		v += "-modified"
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("naming the engine's version: %w", err)
 	}
-	return v
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("naming the engine's version: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("naming the engine's version: %s: %w", path, err)
+	}
+	return fmt.Sprintf("%s-build-%x", version, h.Sum(nil)[:6]), nil
 }
