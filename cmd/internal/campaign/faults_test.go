@@ -28,6 +28,7 @@ var sets = []string{
 	"view -q -o OUT/x.html IN",
 	"pack -q -o OUT/file.perf-sim TRACES",
 	"unpack --overwrite -C OUT PACKAGE",
+	"unpack -C OUT/new PACKAGE",
 	"dprint --files OUT DUMP",
 }
 
@@ -92,6 +93,9 @@ func TestCampaignFaults(t *testing.T) {
 		// The old set has the same names with other bytes.
 		old := func() string {
 			fresh()
+			if strings.Contains(set, "OUT/new") { // a folder that is not there
+				return fmt.Sprint(listing(t, out))
+			}
 			for name := range after {
 				path := filepath.Join(out, name)
 				os.MkdirAll(filepath.Dir(path), 0o755)
