@@ -126,7 +126,7 @@ what bounds it, and writes a trace that opens in chrome://tracing and Perfetto.`
 	}
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages |", fmt.Sprintf("FlagUsagesWrapped %d |", textWidth)))
+	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	list := commands()
 	if len(args) > 0 {
