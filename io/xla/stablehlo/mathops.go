@@ -1,6 +1,7 @@
 package stablehlo
 
 import (
+	"slices"
 	"strings"
 
 	"perfsim/components/opgraph"
@@ -38,26 +39,27 @@ var predicates = [2][]string{
 	{"false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"},
 }
 
-// predicate returns the direction of an arith comparison: the last two letters
-// of its name. Those without order (ord, true) cost what an equality does.
-func (e *emitter) predicate(n *node) opgraph.Direction {
+// predicate returns the direction of an arith comparison, the last two letters
+// of its name; false where the operation has none that arith knows. Those
+// without order (ord, uno, false, true) cost what an equality does.
+func (e *emitter) predicate(n *node) (opgraph.Direction, bool) {
+	list := predicates[0]
+	if n.op() == "cmpf" {
+		list = predicates[1]
+	}
 	word := ""
 	if len(n.words) > 0 {
 		word = n.words[0]
-	} else if v, _, _, ok := e.ints(n, "predicate"); ok && len(v) == 1 {
-		list := predicates[0]
-		if n.op() == "cmpf" {
-			list = predicates[1]
-		}
-		if v[0] >= 0 && v[0] < int64(len(list)) {
-			word = list[v[0]]
-		}
+	} else if v, _, _, ok := e.ints(n, "predicate"); ok && len(v) == 1 && v[0] >= 0 && v[0] < int64(len(list)) {
+		word = list[v[0]]
 	}
-	if len(word) > 2 {
-		word = word[len(word)-2:]
+	if !slices.Contains(list, word) {
+		return 0, false
 	}
-	d, _ := opgraph.ParseDirection(strings.ToUpper(word))
-	return d
+	if d, ok := opgraph.ParseDirection(strings.ToUpper(word[max(0, len(word)-2):])); ok {
+		return d, true
+	}
+	return opgraph.DirEQ, true
 }
 
 // broadcasting adds an operation of CHLO that broadcasts its operands: they are

@@ -451,7 +451,11 @@ func (e *emitter) gather(n *node, op opgraph.OpID) bool {
 
 func (e *emitter) compare(n *node, op opgraph.OpID) bool {
 	if n.dialect() == "arith" {
-		e.g.SetInt(op, opgraph.AttrDirection, int64(e.predicate(n)))
+		d, ok := e.predicate(n)
+		if e.err == nil && !ok {
+			return e.failAt(n.pos, "%s without a predicate that is known", n.name)
+		}
+		e.g.SetInt(op, opgraph.AttrDirection, int64(d))
 		return e.err == nil
 	}
 	words := n.words
