@@ -53,7 +53,7 @@ func (k *block) trips(ctx context.Context, b int) (last float64, err error) {
 	t := &s.p.m.Blocks
 	lo, hi := t.First.At(b), t.End.At(b)
 	l := &looper{s: s, lo: lo, once: s.rows, start: make([]float64, hi-lo), arrive: make([]float64, hi-lo), prev: make([]uint32, hi-lo),
-		seqs: make([]position, len(s.p.groups)), dma: make([]dmaEngines, max(s.p.cores, 1)), edges: !s.p.syncs && !s.opt.NoSync, results: k.results, run: k.run}
+		seqs: make([]position, len(s.p.groups)), dma: make([]dmaEngines, len(s.p.cores)), edges: !s.p.syncs && !s.opt.NoSync, results: k.results, run: k.run}
 	last1 := make([]uint32, len(s.p.groups))
 	for i := lo; i < hi; i++ {
 		if s.p.kind[i] != kindLoop {
@@ -217,7 +217,7 @@ func (l *looper) row(i uint32) {
 	l.seqs[g] = position{i + 1, at}
 	there := at + l.once.arrive[i] - o
 	if p.kind[i].transfers() {
-		d, e := &p.c.DMA, &l.dma[p.groups[g].core]
+		d, e := &p.c.DMA, &l.dma[p.groups[g].unit]
 		_, complete := e.serve(d, at, p.transferOf(i), int(g))
 		if at > o {
 			there = complete

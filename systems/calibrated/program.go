@@ -47,7 +47,7 @@ type program struct {
 	transfers []transfer
 
 	groups []group
-	cores  int
+	cores  []uint16 // that execute something, in the order of their first rows
 	// control is the duration of control instructions by engine and opcode,
 	// negative where the description has none.
 	control [components.NumEngines][]float64
@@ -71,6 +71,7 @@ type program struct {
 type group struct {
 	engine components.Engine
 	core   uint16
+	unit   uint16 // place of the core in program.cores
 	lane   uint16 // plus one: a lane that is no engine's
 }
 
@@ -103,7 +104,8 @@ func programOf(m *components.Module, mach *machine.Machine, c *Constants, semaph
 		k, e, other := p.classify(i, ops[opcode[i]], flags[i])
 		slot := &seen[int(lane[i])*int(components.NumEngines)+int(e)]
 		if other || *slot == 0 {
-			g := group{engine: e, core: m.Lanes.Core.At(int(lane[i]))}
+			core := m.Lanes.Core.At(int(lane[i]))
+			g := group{engine: e, core: core, unit: p.unit(core)}
 			if other {
 				g.lane = lane[i] + 1
 			}
@@ -111,7 +113,6 @@ func programOf(m *components.Module, mach *machine.Machine, c *Constants, semaph
 			if at == 0 {
 				p.groups = append(p.groups, g)
 				at = uint16(len(p.groups))
-				p.cores = max(p.cores, int(g.core)+1)
 			}
 			*slot = at
 		}
@@ -125,6 +126,17 @@ func programOf(m *components.Module, mach *machine.Machine, c *Constants, semaph
 		p.readSyncs()
 	}
 	return p
+}
+
+// unit returns the place of a core in p.cores. What is kept by core is kept by
+// this place, because the numbers of cores are the input's own.
+func (p *program) unit(core uint16) uint16 {
+	at := slices.Index(p.cores, core)
+	if at < 0 {
+		at = len(p.cores)
+		p.cores = append(p.cores, core)
+	}
+	return uint16(at)
 }
 
 // rowCost is the cost of a data-path instruction, in ns.

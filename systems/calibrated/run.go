@@ -235,13 +235,14 @@ func (b *block) clock(row int, first float64) []components.ClockSpan {
 		return nil
 	}
 	var out []components.ClockSpan
-	for core := range b.sim.pes {
-		for _, w := range b.sim.pes[core].gov.kept {
+	for unit, core := range p.cores {
+		for _, w := range b.sim.pes[unit].gov.kept {
 			if w.End > first {
-				out = append(out, components.ClockSpan{Block: row, Core: core, Start: whole(max(0, w.Start-first)), End: whole(w.End - first)})
+				out = append(out, components.ClockSpan{Block: row, Core: int(core), Start: whole(max(0, w.Start-first)), End: whole(w.End - first)})
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b components.ClockSpan) int { return cmp.Compare(a.Core, b.Core) })
 	return out
 }
 

@@ -159,14 +159,14 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 		s.until, s.lo = make([]float64, hi-lo), lo
 	}
 	s.sems = make([]semaphore, p.sems)
-	s.pes = make([]tensor, max(p.cores, 1))
-	s.dmas = make([]dmaEngines, max(p.cores, 1))
-	for c := range s.pes {
+	s.pes = make([]tensor, len(p.cores))
+	s.dmas = make([]dmaEngines, len(p.cores))
+	for c, core := range p.cores {
 		pe := &s.pes[c]
 		pe.free, pe.last, pe.loaded, pe.burstT = inf, inf, inf, -1e12
 		pe.gov = governor{c: &p.c.Gov, phase: opt.Phase, off: opt.NoGovernor || opt.Documented, keep: run == components.RunA}
-		if opt.Windows != nil && c < len(opt.Windows) {
-			pe.gov.fixed = opt.Windows[c]
+		if opt.Windows != nil && int(core) < len(opt.Windows) {
+			pe.gov.fixed = opt.Windows[core]
 			if pe.gov.fixed == nil {
 				pe.gov.fixed = []Window{}
 			}
@@ -444,7 +444,7 @@ func (s *sim) step(t float64, g int) {
 		s.finish(g, i, start, retired, retired+k.Retire, ready+k.Dispatch)
 	case kindLoad:
 		ready := max(arrived, at+k.Wake)
-		pe := &s.pes[core]
+		pe := &s.pes[p.groups[g].unit]
 		s.because(g, i, arrived, at, k.Wake, bound{pe.last + p.c.PE.AfterStream, pe.lastBy}, bound{})
 		start, end := s.load(pe, i, ready)
 		pe.loadedBy = i + 1
@@ -452,7 +452,7 @@ func (s *sim) step(t float64, g int) {
 		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
 	case kindStream:
 		ready := max(arrived, at+p.c.PE.WakeStream)
-		pe := &s.pes[core]
+		pe := &s.pes[p.groups[g].unit]
 		s.because(g, i, arrived, at, p.c.PE.WakeStream, bound{pe.free, pe.lastBy}, bound{pe.loaded, pe.loadedBy})
 		start, end := s.matmulCost(pe, i, ready)
 		pe.lastBy = i + 1
@@ -463,7 +463,7 @@ func (s *sim) step(t float64, g int) {
 		ready := max(arrived, at+k.Wake)
 		start, end := math.Inf(1), 0.0
 		_, passes := p.nominal.Columns(int(i))
-		pe := &s.pes[core]
+		pe := &s.pes[p.groups[g].unit]
 		s.because(g, i, arrived, at, k.Wake, bound{pe.last + p.c.PE.AfterStream, pe.lastBy}, bound{})
 		for range passes {
 			b, _ := s.load(pe, i, ready)
@@ -598,7 +598,7 @@ func (s *sim) hardware(g int, i uint32, ready float64) {
 	q.trigger = end
 	room := math.Inf(-1)
 	if d.ReadLead > 0 {
-		room = s.dmas[s.p.groups[g].core].writeEnd - d.ReadLead
+		room = s.dmas[s.p.groups[g].unit].writeEnd - d.ReadLead
 	}
 	begin, complete := s.transfer(g, i, ready, x)
 	if !x.Read {
@@ -654,8 +654,7 @@ func (s *sim) trigger(t float64, i uint32) {
 }
 
 func (s *sim) transfer(g int, i uint32, t float64, x *transfer) (begin, complete float64) {
-	core := s.p.groups[g].core
-	begin, complete = s.dmas[core].serve(&s.p.c.DMA, t, x, g)
+	begin, complete = s.dmas[s.p.groups[g].unit].serve(&s.p.c.DMA, t, x, g)
 	if s.opt.Complete != nil && !math.IsNaN(s.opt.Complete[i]) {
 		complete = s.opt.Complete[i]
 	}

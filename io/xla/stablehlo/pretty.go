@@ -180,9 +180,9 @@ func (p *parser) clause(n *node) bool {
 		n.words = append(n.words, a.key)
 		return true
 	}
-	p.peek()
+	next := p.peek()
 	at := p.pos
-	switch p.s[min(p.pos, len(p.s)-1)] {
+	switch next {
 	case '[', '{', '<', '(':
 		for {
 			if _, ok := p.balanced(); !ok {
