@@ -80,11 +80,7 @@ func Stream(ctx context.Context, r Request, o Streaming) (*Result, error) {
 	}
 	w.Summary = streamed.Summary.Summary(&w.World)
 	res.work, res.Timings = streamed.Work.Figures(&w.World), streamed.Timings
-	opt := predicting
-	if r.Pipeline != nil {
-		opt = *r.Pipeline
-	}
-	passes, err := pick(opt)
+	passes, err := pick(r.pipeline())
 	if err != nil {
 		return nil, RequestError{err}
 	}

@@ -51,6 +51,14 @@ type Request struct {
 // dependencies of functions that came without any, and one placement.
 var predicting = Options{Only: []string{"build_fdeps", "anti_dependency_analyzer", "perf_sim_at_end"}}
 
+// pipeline picks the passes that the request asks for.
+func (r *Request) pipeline() Options {
+	if r.Pipeline != nil {
+		return *r.Pipeline
+	}
+	return predicting
+}
+
 // Simulate is the one way from a module to its prediction. It loads the
 // module, lowers it where it is a graph, rebuilds the dependencies that it
 // lacks, and costs and places its instructions. All commands call it, so that
@@ -111,11 +119,7 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	if err := format.Reserve(ctx, uint64(n)*bytesPlaced, fmt.Sprintf("simulating %s instructions", humanize.Comma(int64(n)))); err != nil {
 		return nil, err
 	}
-	pick := predicting
-	if r.Pipeline != nil {
-		pick = *r.Pipeline
-	}
-	order, err := order(pick)
+	order, err := order(r.pipeline())
 	if err != nil {
 		return nil, RequestError{err}
 	}

@@ -70,28 +70,38 @@ func TestCounters(t *testing.T) {
 		m.Operands.EndRow()
 	}
 	m.Instr.DMABytes.Set(0, 4096)
-	tl := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
-	if err := Add(context.Background(), tl, 0); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name string
-		ns   uint64
-		want float64
-	}{
+	tl := expect(t, w, []sample{
 		{"busy DMA", 0, 100}, {"busy DMA", 255, 100}, {"busy DMA", 256, 0},
 		{"busy PE", 255, 0}, {"busy PE", 300, 100}, {"busy DVE", 767, 0}, {"busy DVE", 1023, 100},
 		{"HBM read", 100, 16}, {"HBM read", 256, 0},
 		{"PSUM banks in use", 255, 0}, {"PSUM banks in use", 256, 1}, {"PSUM banks in use", 700, 1}, {"PSUM banks in use", 1023, 1},
 		{"SBUF in use", 0, 1024}, {"SBUF in use", 511, 1024}, {"SBUF in use", 512, 0}, {"SBUF in use", 800, 192}, {"SBUF in use", 1024, 0},
-	} {
+	})
+	if len(tl.Series) != 6 {
+		t.Errorf("%d counters", len(tl.Series))
+	}
+}
+
+// sample is the value of a counter at a time.
+type sample struct {
+	name string
+	ns   uint64
+	want float64
+}
+
+// expect makes the counters of a world and holds them to samples.
+func expect(t *testing.T, w *components.World, want []sample) *components.Timeline {
+	t.Helper()
+	tl := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
+	if err := Add(context.Background(), tl, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range want {
 		if got := at(t, tl, c.name, c.ns); got != c.want {
 			t.Errorf("%s at %d ns is %v, want %v", c.name, c.ns, got, c.want)
 		}
 	}
-	if len(tl.Series) != 6 {
-		t.Errorf("%d counters", len(tl.Series))
-	}
+	return tl
 }
 
 // What cannot fit into a sample is drawn in the next, reads and writes in
@@ -210,23 +220,11 @@ func TestLoops(t *testing.T) {
 		m.Operands.EndRow()
 	}
 	m.Instr.DMABytes.Set(1, 1024)
-	tl := components.NewTimeline(w, -1, components.Process{Name: "predicted"})
-	if err := Add(context.Background(), tl, 0); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name string
-		ns   uint64
-		want float64
-	}{
+	expect(t, w, []sample{
 		// Three earlier iterations, evenly over their 768 ns.
 		{"HBM read", 0, 4}, {"HBM read", 767, 4}, {"HBM read", 800, 8}, {"HBM read", 900, 0},
 		{"busy DMA", 100, 50}, {"busy DMA", 800, 100}, {"busy DMA", 950, 0},
 		{"busy DVE", 100, 0}, {"busy DVE", 500, 60}, {"busy DVE", 950, 100},
 		{"SBUF in use", 0, 1024}, {"SBUF in use", 767, 1024}, {"SBUF in use", 1000, 1024},
-	} {
-		if got := at(t, tl, c.name, c.ns); got != c.want {
-			t.Errorf("%s at %d ns is %v, want %v", c.name, c.ns, got, c.want)
-		}
-	}
+	})
 }

@@ -37,9 +37,8 @@ func (t *columns) print(w io.Writer) error {
 	}
 }
 
-// part gathers labels and as many columns from first on as fit; next is the
-// first that does not, 0 where all do.
-func (t *columns) part(first int, p *columns) (next int) {
+// widths returns the width of every column in letters.
+func (t *columns) widths() []int {
 	var width []int
 	for _, r := range t.rows {
 		for i, c := range r {
@@ -49,6 +48,13 @@ func (t *columns) part(first int, p *columns) (next int) {
 			width[i] = max(width[i], utf8.RuneCountInString(c))
 		}
 	}
+	return width
+}
+
+// part gathers labels and as many columns from first on as fit; next is the
+// first that does not, 0 where all do.
+func (t *columns) part(first int, p *columns) (next int) {
+	width := t.widths()
 	total := 0
 	for _, n := range width {
 		total += n + 2
@@ -83,15 +89,7 @@ func (t *columns) part(first int, p *columns) (next int) {
 }
 
 func (t *columns) write(w io.Writer) error {
-	var width []int
-	for _, r := range t.rows {
-		for i, c := range r {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], utf8.RuneCountInString(c))
-		}
-	}
+	width := t.widths()
 	var b strings.Builder
 	for _, r := range t.rows {
 		line := b.Len()

@@ -104,15 +104,7 @@ func docInputs(t *testing.T, dir string) error {
 		}
 		data := a.Files[i].Data
 		if strings.HasSuffix(to, ".gz") {
-			var b bytes.Buffer
-			z := gzip.NewWriter(&b)
-			if _, err := z.Write(data); err != nil {
-				return err
-			}
-			if err := z.Close(); err != nil {
-				return err
-			}
-			data = b.Bytes()
+			data = gzipped(t, data)
 		}
 		if err := os.WriteFile(to, data, 0o600); err != nil {
 			return err
@@ -137,15 +129,7 @@ func docInputs(t *testing.T, dir string) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write(text); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(at("model.hlo.gz"), b.Bytes(), 0o600)
+	return os.WriteFile(at("model.hlo.gz"), gzipped(t, text), 0o600)
 }
 
 // docNames are the inputs that docInputs makes.
@@ -161,4 +145,17 @@ func runsOnExamples(line string) bool {
 	rest = regexp.MustCompile(`'?examples/[\w*.]+'?`).ReplaceAllString(rest, "")
 	rest = regexp.MustCompile(`source~"[\w.:]+"`).ReplaceAllString(rest, "")
 	return !docOwnFile.MatchString(rest)
+}
+
+func gzipped(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
