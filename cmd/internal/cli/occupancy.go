@@ -59,7 +59,7 @@ function runs, what its caller holds counts too.`,
 				if name := res.MachineName(); name != nil {
 					title = fmt.Sprintf("%s on %s: memory over time", w.Module.Name, *name)
 				}
-				if err := savePlot(c, picture, rep.SVG(title)); err != nil {
+				if err := saveBytes(picture, c.OutOrStdout(), rep.SVG(title)); err != nil {
 					return err
 				}
 				if picture == "-" {

@@ -278,97 +278,115 @@ func (f *profileFlags) run(c *cobra.Command, args []string) error {
 	if f.asJSON {
 		out = c.OutOrStdout()
 	}
-	var profiles []any
-	trouble := false
-	for i, path := range args {
-		if path != "-" && isOpsTable(path) {
-			rep, err := opsReport(path, f.chip, nil)
-			if err != nil {
-				return err
-			}
-			profiles = append(profiles, rep)
-			if !f.asJSON {
-				p.close()
-				if err := rep.print(out, f.top); err != nil {
-					return err
-				}
-			}
-			continue
+	a := analysing{f: f, out: out, progress: p}
+	for _, path := range args {
+		var err error
+		switch {
+		case path != "-" && isOpsTable(path):
+			err = a.opsTable(path)
+		case path != "-" && isNoCTrace(path):
+			err = a.nocTrace(path)
+		default:
+			err = a.log(c, path)
 		}
-		if path != "-" && isNoCTrace(path) {
-			rep, err := nocReport(path, f.chip)
-			if err != nil {
-				return err
-			}
-			profiles = append(profiles, rep)
-			if !f.asJSON {
-				p.close()
-				if err := printNoC(out, rep, f.top); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		l, err := f.load(c, path, p)
 		if err != nil {
 			return err
-		}
-		by, err := devicelog.ParseBy(f.by)
-		if err != nil {
-			return err
-		}
-		p.start("analysing", 0, false)
-		pr, err := devicelog.New(c.Context(), path, l, devicelog.Options{By: by, Setup: f.setup, Slowest: f.slowest, Zone: f.zone, Gaps: f.gaps})
-		if err != nil {
-			return err
-		}
-		if l.Rows() == 0 {
-			// Nothing to analyse is an error, with the reason.
-			p.close()
-			return nothingIn(path, l)
-		}
-		trouble = trouble || len(pr.Diags) > 0
-		profiles = append(profiles, pr)
-		p.close()
-		if err := f.files(c.Context(), pr, out); err != nil {
-			return err
-		}
-		var rep *opsInfo
-		if f.ops != "" {
-			if rep, err = opsReport(f.ops, f.chip, pr); err != nil {
-				return err
-			}
-			profiles = append(profiles, rep)
-		}
-		if f.asJSON || f.toStdout() {
-			continue
-		}
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := f.print(out, pr); err != nil {
-			return err
-		}
-		if rep != nil {
-			fmt.Fprintln(out)
-			if err := rep.print(out, f.top); err != nil {
-				return err
-			}
 		}
 	}
 	if f.asJSON {
-		var v any = profiles
-		if len(profiles) == 1 {
-			v = profiles[0]
+		var v any = a.reports
+		if len(a.reports) == 1 {
+			v = a.reports[0]
 		}
 		if err := writeJSON(out, v); err != nil {
 			return err
 		}
 	}
-	if trouble && f.strict {
+	if a.trouble && f.strict {
 		return fmt.Errorf("the log has trouble (--strict)")
 	}
 	return nil
+}
+
+// analysing gathers the reports of the inputs, for --json, or prints each as it
+// is made.
+type analysing struct {
+	f        *profileFlags
+	out      io.Writer
+	progress *progress
+	reports  []any
+	trouble  bool // whether a log has diagnostics
+}
+
+func (a *analysing) opsTable(path string) error {
+	rep, err := opsReport(path, a.f.chip, nil)
+	if err != nil {
+		return err
+	}
+	a.reports = append(a.reports, rep)
+	if a.f.asJSON {
+		return nil
+	}
+	a.progress.close()
+	return rep.print(a.out, a.f.top)
+}
+
+func (a *analysing) nocTrace(path string) error {
+	rep, err := nocReport(path, a.f.chip)
+	if err != nil {
+		return err
+	}
+	a.reports = append(a.reports, rep)
+	if a.f.asJSON {
+		return nil
+	}
+	a.progress.close()
+	return printNoC(a.out, rep, a.f.top)
+}
+
+func (a *analysing) log(c *cobra.Command, path string) error {
+	f := a.f
+	l, err := f.load(c, path, a.progress)
+	if err != nil {
+		return err
+	}
+	by, err := devicelog.ParseBy(f.by)
+	if err != nil {
+		return err
+	}
+	a.progress.start("analysing", 0, false)
+	pr, err := devicelog.New(c.Context(), path, l, devicelog.Options{By: by, Setup: f.setup, Slowest: f.slowest, Zone: f.zone, Gaps: f.gaps})
+	if err != nil {
+		return err
+	}
+	a.progress.close()
+	if l.Rows() == 0 {
+		return nothingIn(path, l)
+	}
+	first := len(a.reports) == 0
+	a.trouble = a.trouble || len(pr.Diags) > 0
+	a.reports = append(a.reports, pr)
+	if err := f.files(c.Context(), pr, a.out); err != nil {
+		return err
+	}
+	var ops *opsInfo
+	if f.ops != "" {
+		if ops, err = opsReport(f.ops, f.chip, pr); err != nil {
+			return err
+		}
+		a.reports = append(a.reports, ops)
+	}
+	if f.asJSON || f.toStdout() {
+		return nil
+	}
+	if !first {
+		fmt.Fprintln(a.out)
+	}
+	if err := f.print(a.out, pr); err != nil || ops == nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	return ops.print(a.out, f.top)
 }
 
 // nothingIn is the error of a log without rows: why there are none.

@@ -11,14 +11,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
+	"perfsim/systems"
 	"perfsim/systems/whatif"
 )
 
+// whatIfFlags are the flags of `perfsim whatif`.
+type whatIfFlags struct {
+	in   inputFlags
+	plot string
+	top  int
+
+	asJSON, asCSV, elasticity, list bool
+}
+
 func newWhatIfCommand() *cobra.Command {
-	var in inputFlags
-	var asJSON, asCSV, elasticity, list bool
-	var top int
-	var plot string
+	var f whatIfFlags
 	c := &cobra.Command{
 		Use:   "whatif [flags] INPUT [ASSIGNMENT...]",
 		Short: "Predict again with something changed and compare",
@@ -26,9 +33,9 @@ func newWhatIfCommand() *cobra.Command {
 An assignment is NAME=VALUE; VALUE is a number, a factor (1.2x), a change
 (-20%), a list (8,16,32) or a range (0.5x..2x in five steps, 8..64*2 by
 factors, 1x..2x/0.1 in steps). Several assignments hold at once; with several
-values every combination is tried. --list tells the names. --elasticity tells
-which parameters matter: by how many per cent the prediction moves when one
-moves by one per cent. -o draws the latency against the parameter (SVG).`,
+values every combination is tried. --list prints the names. --elasticity
+prints by how many per cent the prediction changes where a parameter changes
+by one per cent. -o draws the latency against the parameter (SVG).`,
 		Example: `  perfsim whatif module.bir.json pe.clock=1.2x
   perfsim whatif module.bir.json dma.engines=8,16,32,64
   perfsim whatif module.bir.json pe.clock=0.5x..2x dma.rate=1x,2x -o plot.svg
@@ -40,112 +47,140 @@ moves by one per cent. -o draws the latency against the parameter (SVG).`,
   perfsim whatif --elasticity profile.json.gz`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if list {
-				return listParameters(c.OutOrStdout(), asJSON)
+			if f.list {
+				return listParameters(c.OutOrStdout(), f.asJSON)
 			}
-			if err := in.check(); err != nil {
+			if err := f.check(args); err != nil {
 				return err
 			}
-			if len(args) == 0 {
-				return usagef("an input is missing")
-			}
-			if len(args) == 1 && !elasticity {
-				return usagef("nothing to change: an assignment such as pe.clock=1.2x is missing (--list tells the names), or --elasticity")
-			}
-			if plot != "" && plot != "-" && !strings.HasSuffix(plot, ".svg") && !strings.HasSuffix(plot, ".svg.gz") {
-				return usagef("-o %s: the picture is SVG: the name ends in .svg or .svg.gz, or is - (for the table use --csv or --json)", plot)
-			}
-			if plot == "-" && (asJSON || asCSV) {
-				return usagef("-o - and --json or --csv both want standard output")
-			}
-			var assigned []whatif.Assignment
-			for _, a := range args[1:] {
-				x, err := whatif.Parse(a)
-				if err != nil {
-					return usageError{err}
-				}
-				assigned = append(assigned, x)
-				if x.Name == "buffers" || x.Name == "drop" {
-					in.settings.Graph.Operands = true // they name the buffers
-				}
-			}
-			if slices.ContainsFunc(assigned, func(a whatif.Assignment) bool { return a.Name == "cores" }) {
-				if plot != "" || asCSV || elasticity {
-					return usagef("cores makes a table, or with --json an object: it has no --csv, --elasticity and -o")
-				}
-				p := newProgress(c.ErrOrStderr(), in.quiet)
-				defer p.close()
-				return whatifCores(c, &in, args[0], assigned, p, asJSON)
-			}
-			points, err := whatif.Points(assigned)
-			if err != nil {
-				return usageError{err}
-			}
-			p := newProgress(c.ErrOrStderr(), in.quiet)
-			defer p.close()
-			ctx := c.Context()
-			res, err := in.predict(ctx, c, args[0], p)
-			if err == nil {
-				err = res.CheckTimes(args[0])
-			}
+			assigned, err := f.assignments(args[1:])
 			if err != nil {
 				return err
 			}
-			told := func(done, _ int64) { p.set(done) }
-			if elasticity {
-				p.start("parameters", -1, false)
-				e, err := res.Elasticities(ctx, told)
-				p.close()
-				if err != nil {
-					return err
-				}
-				if plot != "" {
-					title := "What matters: " + plotSubject(&res.World.World)
-					if err := savePlot(c, plot, whatif.ElasticitySVG(title, e, top)); err != nil || plot == "-" {
-						return err
-					}
-				}
-				return printElasticities(c.OutOrStdout(), e, top, asJSON)
-			}
-			p.start("predictions", int64(len(points)), false)
-			r, err := res.Sweep(ctx, points, told)
-			p.close()
-			if err != nil {
-				return in.explainError(err)
-			}
-			if plot != "" {
-				if err := savePlot(c, plot, r.SVG("What if: "+plotSubject(&res.World.World), assigned)); err != nil || plot == "-" {
-					return err
-				}
-			}
-			switch {
-			case asJSON:
-				return writeJSON(c.OutOrStdout(), r)
-			case asCSV:
-				return sweepCSV(c.OutOrStdout(), r, assigned)
-			}
-			return printSweep(c.OutOrStdout(), r, assigned)
+			return f.run(c, args[0], assigned)
 		},
 	}
-	in.add(c)
-	in.keepOperands() // buffers are what is asked about
+	f.in.add(c)
+	f.in.keepOperands() // assignments may name buffers
 	fl := c.Flags()
-	fl.BoolVar(&asJSON, "json", false, "print JSON")
-	fl.BoolVar(&asCSV, "csv", false, "print the points as CSV")
-	fl.StringVarP(&plot, "output", "o", "", "draw the latency against the parameter into this SVG file, - for standard output")
-	fl.BoolVar(&elasticity, "elasticity", false, "tell which parameters matter most")
-	fl.BoolVar(&list, "list", false, "list what can be assigned")
-	fl.IntVar(&top, "top", 20, "parameters that --elasticity prints")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	fl.BoolVar(&f.asCSV, "csv", false, "print the points as CSV")
+	fl.StringVarP(&f.plot, "output", "o", "", "draw the latency against the parameter into this SVG file, - for standard output")
+	fl.BoolVar(&f.elasticity, "elasticity", false, "print which parameters matter most")
+	fl.BoolVar(&f.list, "list", false, "list what can be assigned")
+	fl.IntVar(&f.top, "top", 20, "parameters that --elasticity prints")
 	return c
+}
+
+// check fails for arguments and flags that contradict each other.
+func (f *whatIfFlags) check(args []string) error {
+	if err := f.in.check(); err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 0:
+		return usagef("an input is missing")
+	case len(args) == 1 && !f.elasticity:
+		return usagef("nothing to change: an assignment such as pe.clock=1.2x is missing (--list prints the names), or --elasticity")
+	case f.plot != "" && f.plot != "-" && !strings.HasSuffix(f.plot, ".svg") && !strings.HasSuffix(f.plot, ".svg.gz"):
+		return usagef("-o %s: the picture is SVG: the name ends in .svg or .svg.gz, or is - (for the table use --csv or --json)", f.plot)
+	case f.plot == "-" && (f.asJSON || f.asCSV):
+		return usagef("-o - and --json or --csv both want standard output")
+	}
+	return nil
+}
+
+// assignments parses arguments; those that name buffers make the lowering keep
+// operands.
+func (f *whatIfFlags) assignments(args []string) ([]whatif.Assignment, error) {
+	var out []whatif.Assignment
+	for _, a := range args {
+		x, err := whatif.Parse(a)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		out = append(out, x)
+		if x.Name == "buffers" || x.Name == "drop" {
+			f.in.settings.Graph.Operands = true
+		}
+	}
+	return out, nil
+}
+
+// run predicts the input as it is and with what is assigned.
+func (f *whatIfFlags) run(c *cobra.Command, input string, assigned []whatif.Assignment) error {
+	if slices.ContainsFunc(assigned, func(a whatif.Assignment) bool { return a.Name == "cores" }) {
+		if f.plot != "" || f.asCSV || f.elasticity {
+			return usagef("cores makes a table, or with --json an object: it has no --csv, --elasticity and -o")
+		}
+		p := newProgress(c.ErrOrStderr(), f.in.quiet)
+		defer p.close()
+		return whatifCores(c, &f.in, input, assigned, p, f.asJSON)
+	}
+	points, err := whatif.Points(assigned)
+	if err != nil {
+		return usageError{err}
+	}
+	p := newProgress(c.ErrOrStderr(), f.in.quiet)
+	defer p.close()
+	res, err := f.in.predict(c.Context(), c, input, p)
+	if err == nil {
+		err = res.CheckTimes(input)
+	}
+	if err != nil {
+		return err
+	}
+	if f.elasticity {
+		return f.printElasticities(c, res, p)
+	}
+	return f.printPoints(c, res, points, assigned, p)
+}
+
+// progressOf returns a function that shows the number of predictions made.
+func progressOf(p *progress) func(done, all int64) { return func(done, _ int64) { p.set(done) } }
+
+// printElasticities prints and draws how the prediction follows each parameter.
+func (f *whatIfFlags) printElasticities(c *cobra.Command, res *systems.Result, p *progress) error {
+	p.start("parameters", -1, false)
+	e, err := res.Elasticities(c.Context(), progressOf(p))
+	p.close()
+	if err != nil {
+		return err
+	}
+	if f.plot != "" {
+		title := "What matters: " + plotSubject(&res.World.World)
+		if err := saveBytes(f.plot, c.OutOrStdout(), whatif.ElasticitySVG(title, e, f.top)); err != nil || f.plot == "-" {
+			return err
+		}
+	}
+	return printElasticities(c.OutOrStdout(), e, f.top, f.asJSON)
+}
+
+// printPoints prints and draws the predictions with what is assigned.
+func (f *whatIfFlags) printPoints(c *cobra.Command, res *systems.Result, points [][]whatif.Setting, assigned []whatif.Assignment, p *progress) error {
+	p.start("predictions", int64(len(points)), false)
+	r, err := res.Sweep(c.Context(), points, progressOf(p))
+	p.close()
+	if err != nil {
+		return f.in.explainError(err)
+	}
+	if f.plot != "" {
+		if err := saveBytes(f.plot, c.OutOrStdout(), r.SVG("What if: "+plotSubject(&res.World.World), assigned)); err != nil || f.plot == "-" {
+			return err
+		}
+	}
+	switch {
+	case f.asJSON:
+		return writeJSON(c.OutOrStdout(), r)
+	case f.asCSV:
+		return sweepCSV(c.OutOrStdout(), r, assigned)
+	}
+	return printSweep(c.OutOrStdout(), r, assigned)
 }
 
 // plotSubject says what a picture is about.
 func plotSubject(w *components.World) string {
 	return fmt.Sprintf("%s on %s, %s model", cut(w.Module.Name, 60), w.Machine.Name, w.Config.Model)
-}
-
-func savePlot(c *cobra.Command, path string, picture []byte) error {
-	return saveBytes(path, c.OutOrStdout(), picture)
 }
 
 func listParameters(out io.Writer, asJSON bool) error {
