@@ -18,6 +18,7 @@ import (
 	"perfsim/bench/modelrun"
 	"perfsim/bench/models"
 	"perfsim/bench/record"
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/components/opgraph"
 	"perfsim/io/xla/hlo"
@@ -501,11 +502,11 @@ func (f *benchFlags) print(out io.Writer, o *modelrun.Outcome, rec *record.Recor
 	b.WriteString(stars)
 	sayf(&b, " parameters %s, multiply-accumulates a sample %s\n", humanize.Comma(int64(o.Params)), humanize.Comma(int64(o.MACs)))
 	if o.HostNS > 0 {
-		sayf(&b, " device alone: %.2f samples/s; the host adds %s to a batch of %s\n", o.DeviceRate(), nanos(uint64(o.HostNS)), nanos(uint64(o.BatchNS)))
+		sayf(&b, " device alone: %.2f samples/s; the host adds %s to a batch of %s\n", o.DeviceRate(), units.Nanos(uint64(o.HostNS)), units.Nanos(uint64(o.BatchNS)))
 	}
 	for i := range o.Phases {
 		p := &o.Phases[i]
-		sayf(&b, " %s: %s a run, %s a batch, %s, %s\n", p.Name, nanos(p.NS), countOf(int(p.Runs), "run"), countOf(p.Operators, "operator"), countOf(p.Instructions, "instruction"))
+		sayf(&b, " %s: %s a run, %s a batch, %s, %s\n", p.Name, units.Nanos(p.NS), countOf(int(p.Runs), "run"), countOf(p.Operators, "operator"), countOf(p.Instructions, "instruction"))
 		if p.Plan == nil {
 			continue
 		}
@@ -543,11 +544,11 @@ func epochText(p *modelrun.Phase) string {
 	for i := range p.Plan.Epochs {
 		e := &p.Plan.Epochs[i]
 		sayf(&b, "   epoch %d: %d cores, %s from input to input,\n     bound by %s; %s to load, %s through\n", i, e.Cores,
-			nanos(uint64(e.Bottleneck)), e.BoundBy, nanos(uint64(e.Prologue)), nanos(uint64(e.Fill)))
+			units.Nanos(uint64(e.Bottleneck)), e.BoundBy, units.Nanos(uint64(e.Prologue)), units.Nanos(uint64(e.Fill)))
 		for k := range e.Ops {
 			x := &e.Ops[k]
 			o := &p.Plan.Ops[x.Op]
-			sayf(&b, "   %-11s grid_loc [%d, %d] grid_size [%d, %d]%s %9s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, turned(x.Transposed), nanos(uint64(x.NS)), o.Name)
+			sayf(&b, "   %-11s grid_loc [%d, %d] grid_size [%d, %d]%s %9s  %s\n", o.Kind, x.Row, x.Col, x.R, x.C, turned(x.Transposed), units.Nanos(uint64(x.NS)), o.Name)
 		}
 		for c := range rep.Epochs[i].Chips {
 			b.WriteString(rep.Epochs[i].Chips[c].Text(rep.Grid))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/components/machine"
 	"perfsim/io/tenstorrent/profilelog"
@@ -144,7 +145,7 @@ func calibrateOps(c *cobra.Command, path string, asJSON bool) error {
 		return fmt.Sprintf("%.3g", v)
 	}
 	for _, r := range list {
-		sayf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Class, r.Rows, r.Shapes, nanos(uint64(r.Overhead+0.5)), rate(r.Bytes), rate(r.MACs),
+		sayf(tw, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Class, r.Rows, r.Shapes, units.Nanos(uint64(r.Overhead+0.5)), rate(r.Bytes), rate(r.MACs),
 			percent(r.HeldOut), percent(r.Worst), percent(r.Ideal))
 	}
 	return tw.Flush()
@@ -247,7 +248,7 @@ func (r *calibrationReport) print(w io.Writer) error {
 	for _, s := range r.LeaveOut {
 		times = append(times, uint64(s.KernelNS), uint64(s.Predicted))
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	for _, s := range r.LeaveOut {
 		sayf(tw, "%s\t%s\t%s\t%+.2f %%\t%+.2f %%\t%.2f %%\t%.2f %%\t%.2f %%\t\n", s.Profile, text(uint64(s.KernelNS)), text(uint64(s.Predicted)), s.KernelErr, s.Whole, s.StartP50, s.StartP90, s.StartMax)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/systems"
 	"perfsim/systems/lower"
 	"perfsim/systems/whatif"
@@ -59,7 +60,7 @@ func printCores(out io.Writer, list []systems.CoresPoint) error {
 	fmt.Fprintln(tw, "CORES\tLATENCY\tSPEED-UP\tEFFICIENCY\tCOLLECTIVES\tWORK\t")
 	derived := false
 	for _, p := range list {
-		sayf(tw, "%d\t%s\t%.2f×\t%.1f %%\t%s\t%s\t\n", p.Cores, nanos(p.NS), p.Speedup, 100*p.Efficiency, nanos(p.CollectivesNS), plusMinus(float64(p.WorkNS)))
+		sayf(tw, "%d\t%s\t%.2f×\t%.1f %%\t%s\t%s\t\n", p.Cores, units.Nanos(p.NS), p.Speedup, 100*p.Efficiency, units.Nanos(p.CollectivesNS), plusMinus(float64(p.WorkNS)))
 		derived = derived || p.Derived
 	}
 	if err := tw.Flush(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/compare"
@@ -163,7 +164,7 @@ func printDiff(out io.Writer, r *compare.Report) error {
 	for _, ph := range r.Phases {
 		times = append(times, nonNegative(ph.A), nonNegative(ph.B))
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	line := func(name string, t compare.Two) {
 		sayf(tw, "%s\t%s\t%s\t%s\t\n", name, text(nonNegative(t.A)), text(nonNegative(t.B)), signed(t))
 	}
@@ -191,16 +192,16 @@ func printDiff(out io.Writer, r *compare.Report) error {
 		*compare.Errors
 	}{{"starts", &r.Start}, {"durations", &r.Duration}} {
 		sayf(out, "\n%s of matched instructions differ by %s (median),\n%s (90th percentile), %s (most):\n%.2f, %.2f and %.2f %% of the kernel\n",
-			e.name, nanos(uint64(e.P50)), nanos(uint64(e.P90)), nanos(uint64(e.Max)), e.P50Percent, e.P90Percent, e.MaxPercent)
+			e.name, units.Nanos(uint64(e.P50)), units.Nanos(uint64(e.P90)), units.Nanos(uint64(e.Max)), e.P50Percent, e.P90Percent, e.MaxPercent)
 		for _, x := range e.Worst {
 			printDiffRow(out, &x)
 		}
 	}
 	if r.Part == nil {
-		_, err := sayf(out, "\nthe timelines never part by more than %s\n", nanos(uint64(r.Limit)))
+		_, err := sayf(out, "\nthe timelines never part by more than %s\n", units.Nanos(uint64(r.Limit)))
 		return err
 	}
-	sayf(out, "\nthe timelines part by more than %s first at\n", nanos(uint64(r.Limit)))
+	sayf(out, "\nthe timelines part by more than %s first at\n", units.Nanos(uint64(r.Limit)))
 	printDiffRow(out, r.Part)
 	return nil
 }
@@ -220,7 +221,7 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 		for _, e := range shown {
 			times = append(times, nonNegative(e.A), nonNegative(e.B))
 		}
-		text := timeColumn(times...)
+		text := units.Column(times...)
 		fmt.Fprintln(out)
 		fmt.Fprintln(tw, head)
 		for _, e := range shown {
@@ -240,7 +241,7 @@ func printDiffWork(out io.Writer, r *compare.Report) error {
 		for _, e := range shown {
 			times = append(times, nonNegative(e.A), nonNegative(e.B))
 		}
-		text := timeColumn(times...)
+		text := units.Column(times...)
 		fmt.Fprintln(out)
 		fmt.Fprintln(tw, "ENGINE\tWAITS FOR\tWAITING A\tB\tDIFFERENCE\t")
 		for _, e := range shown {
@@ -288,7 +289,7 @@ func printDiffChanges(out io.Writer, r *compare.Report) error {
 		fmt.Fprintln(tw, "SCOPE\tN A\tB\tTIME A\tB\tDIFFERENCE\t")
 		for _, s := range r.Scopes[:min(n, mostScopes)] {
 			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(cmp.Or(s.Scope, "(none)"), 24), humanize.Comma(int64(s.NA)), humanize.Comma(int64(s.NB)),
-				nanos(nonNegative(s.A)), nanos(nonNegative(s.B)), plusMinus(s.B-s.A))
+				units.Nanos(nonNegative(s.A)), units.Nanos(nonNegative(s.B)), plusMinus(s.B-s.A))
 		}
 		if n > mostScopes {
 			sayf(tw, "… and %d more (--json lists them)\n", n-mostScopes)
@@ -306,7 +307,7 @@ func printDiffChanges(out io.Writer, r *compare.Report) error {
 		if c.ShapeB != "" && c.ShapeB != c.Shape {
 			lines[1] = cmp.Or(c.Shape, "?") + " → " + c.ShapeB
 		}
-		sayf(out, "%-8s %5s  %9s  %9s  %10s", c.What, humanize.Comma(int64(c.N)), nanos(nonNegative(c.A)), nanos(nonNegative(c.B)), plusMinus(c.B-c.A))
+		sayf(out, "%-8s %5s  %9s  %9s  %10s", c.What, humanize.Comma(int64(c.N)), units.Nanos(nonNegative(c.A)), units.Nanos(nonNegative(c.B)), plusMinus(c.B-c.A))
 		room := 0
 		for n, text := range lines {
 			text = cut(text, 80-changeIndent)
@@ -359,7 +360,7 @@ func plusMinus(d float64) string {
 	if d < 0 {
 		sign = "-"
 	}
-	return sign + nanos(uint64(math.Abs(d)+0.5))
+	return sign + units.Nanos(uint64(math.Abs(d)+0.5))
 }
 
 // printDiffFigures prints what both sides compute and move, where both are

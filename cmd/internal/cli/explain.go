@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems/attribute"
 	"perfsim/systems/explain"
@@ -215,7 +216,7 @@ func windowText(w *attribute.Window) string {
 	if w == nil {
 		return ""
 	}
-	return moment(w.From) + " to " + moment(w.To)
+	return units.Moment(w.From) + " to " + units.Moment(w.To)
 }
 
 // findLane returns a lane by its name or, of core 0, by an engine's other

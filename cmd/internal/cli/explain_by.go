@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/systems"
 	"perfsim/systems/explain"
 )
@@ -40,7 +41,7 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 			perfect = append(perfect, *g.PerfectNS)
 		}
 	}
-	path, ideal := timeColumn(times...), timeColumn(perfect...)
+	path, ideal := units.Column(times...), units.Column(perfect...)
 	optional := func(v *uint64, unit string) string {
 		if v == nil || *v == 0 {
 			return "–"
@@ -66,7 +67,7 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 			if k == 3 {
 				break
 			}
-			busy = append(busy, cut(e.Name, 22)+" "+nanos(e.NS))
+			busy = append(busy, cut(e.Name, 22)+" "+units.Nanos(e.NS))
 		}
 		lines = append(lines, groupLine(source(t.x.World.Module, g.Name), busy))
 	}
@@ -83,7 +84,7 @@ func (t *explainText) groups(r *explain.Report, by string, list []explain.Group,
 		sayf(t.out, "… and %s more (--top N shows more)\n", comma(uint64(n)))
 	}
 	if rest > 0 {
-		sayf(t.out, "before the first and behind the last step: %s\n", nanos(rest))
+		sayf(t.out, "before the first and behind the last step: %s\n", units.Nanos(rest))
 	}
 	_, err := fmt.Fprint(t.out, `
 RUNS counts executions; MFU is over the busy time of the busiest engine.

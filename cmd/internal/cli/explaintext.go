@@ -12,6 +12,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems/antidep"
 	"perfsim/systems/attribute"
@@ -60,18 +61,18 @@ func (t *explainText) head(r *explain.Report) error {
 		how = "replayed"
 	}
 	sayf(tw, "module\t%s (%s), %s, %s\n", m.Name, m.Format, countOf(m.NumInstructions(), "instruction"), how)
-	line := nanos(r.SpanNS)
+	line := units.Nanos(r.SpanNS)
 	if r.Window == "" {
-		line += rangeText(w.Range)
+		line += units.PhaseRange(w.Range)
 	}
 	if r.Window != "" {
 		line += ", from " + r.Window
 	} else {
 		if r.SpanNS > r.NoAntiNS.Or(r.SpanNS) {
-			line += fmt.Sprintf("; without anti-dependencies %s", nanos(uint64(r.NoAntiNS)))
+			line += fmt.Sprintf("; without anti-dependencies %s", units.Nanos(uint64(r.NoAntiNS)))
 		}
 		if r.MeasuredNS != nil && *r.MeasuredNS > 0 {
-			line += "; measured " + nanos(*r.MeasuredNS)
+			line += "; measured " + units.Nanos(*r.MeasuredNS)
 			if !w.Replayed() {
 				line += fmt.Sprintf(" (prediction %+.1f %%)", 100*(float64(r.SpanNS)/float64(*r.MeasuredNS)-1))
 			}
@@ -108,8 +109,8 @@ func (t *explainText) screen(r *explain.Report) error {
 			gains = append(gains, c.AtMost)
 		}
 	}
-	text := timeColumn(times...)
-	gain := timeColumn(append(gains, times...)...) // the same unit where that tells both
+	text := units.Column(times...)
+	gain := units.Column(append(gains, times...)...) // the same unit where that tells both
 	for _, c := range r.Causes {
 		times := "–"
 		if c.Place.Count > 0 {
@@ -148,13 +149,13 @@ func (t *explainText) screen(r *explain.Report) error {
 		for _, b := range r.Blocks[:min(len(r.Blocks), t.top)] {
 			times = append(times, b.A, b.B.Or(0))
 		}
-		text = timeColumn(times...)
+		text = units.Column(times...)
 		for k, b := range r.Blocks {
 			if k == t.top {
 				sayf(tw, "  … and %d more (--json lists them)\n", len(r.Blocks)-k)
 				break
 			}
-			sayf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), optionalText(text, b.B), b.Bound)
+			sayf(tw, "  %s/%s\t%s\t%s\t%s\t%s\t\n", b.Function, b.Block, comma(b.Runs), text(b.A), units.Optional(text, b.B), b.Bound)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
@@ -165,7 +166,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		for _, l := range r.Lints {
 			worth := ""
 			if l.Worth != nil {
-				worth = fmt.Sprintf(" — worth %s, %s", nanos(*l.Worth), share(*l.WorthShare))
+				worth = fmt.Sprintf(" — worth %s, %s", units.Nanos(*l.Worth), share(*l.WorthShare))
 			}
 			at := ""
 			if l.Place.Instruction != "" {
@@ -286,9 +287,9 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 		cost := "unknown"
 		switch {
 		case b.Exact:
-			cost = nanos(b.CostNS)
+			cost = units.Nanos(b.CostNS)
 		case b.Bounded:
-			cost = "≤ " + nanos(b.CostNS)
+			cost = "≤ " + units.Nanos(b.CostNS)
 		}
 		name := antidep.Label(b.Name, b.Tensor)
 		size, extra := humanize.IBytes(b.Bytes), fmt.Sprint(b.Extra)
@@ -297,7 +298,7 @@ func (t *explainText) buffers(r *explain.Report, most int, onlyCostly bool) erro
 		}
 		wait := ""
 		if b.WaitNS > 0 {
-			wait = fmt.Sprintf("%s: %s for %s", nanos(b.WaitNS), cut(b.Writer, 14), cut(b.Reader, 14))
+			wait = fmt.Sprintf("%s: %s for %s", units.Nanos(b.WaitNS), cut(b.Writer, 14), cut(b.Reader, 14))
 		}
 		sayf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(name, 24), size, comma(uint64(b.Edges)), comma(uint64(b.Binding)), cost, extra, wait)
 	}
@@ -344,7 +345,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		for _, s := range e.Idle {
 			times = append(times, s.NS)
 		}
-		timeText := timeColumn(times...)
+		timeText := units.Column(times...)
 		line := func(name string, ns uint64, text string) {
 			if ns > 0 {
 				v := float64(ns) / float64(max(r.SpanNS, 1))
@@ -371,7 +372,7 @@ func (t *explainText) engine(ctx context.Context, r *explain.Report, lane uint16
 		for _, s := range stalls[:min(len(stalls), max(t.top, 10))] {
 			times = append(times, s.NS, s.Longest)
 		}
-		timeText = timeColumn(times...)
+		timeText = units.Column(times...)
 		for k, s := range stalls {
 			if k == max(t.top, 10) {
 				sayf(tw, "  … and %d more (--json lists them)\n", len(stalls)-k)
@@ -408,7 +409,7 @@ func (t *explainText) path(r *explain.Report) error {
 		_, end := p.Span()
 		last = max(last, end)
 	}
-	from := momentColumn(last)
+	from := units.MomentColumn(last)
 	for _, p := range t.x.Paths {
 		if len(t.x.Paths) > 1 {
 			sayf(tw, "  block %s\n", m.BlockName(p.Block))
@@ -416,7 +417,7 @@ func (t *explainText) path(r *explain.Report) error {
 		var steps []attribute.Step
 		p.Visit(func(s attribute.Step) { steps = append(steps, s) })
 		if p.Lead > 0 {
-			sayf(tw, "  %s\t%s\t\tbefore start\t\t\t\t\n", from(0), nanos(p.Lead))
+			sayf(tw, "  %s\t%s\t\tbefore start\t\t\t\t\n", from(0), units.Nanos(p.Lead))
 		}
 		for _, f := range p.Folds(m) {
 			if rows++; rows > max(t.top, 20) {
@@ -451,14 +452,14 @@ func (t *explainText) path(r *explain.Report) error {
 					via = "end"
 				}
 				if delay > 0 {
-					via += " +" + nanos(delay)
+					via += " +" + units.Nanos(delay)
 				}
-				sayf(tw, "  %s%s\t%s\t%s\t%s %s\t%s\t%s\t%s\t\n", mark, from(s.From), nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
+				sayf(tw, "  %s%s\t%s\t%s\t%s %s\t%s\t%s\t%s\t\n", mark, from(s.From), units.Nanos(time), count, m.LaneName(m.Instr.Lane.At(int(s.Instr))),
 					m.OpcodeName(m.Instr.Opcode.At(int(s.Instr))), via, cut(m.InstrName(s.Instr), 32), cut(source(m, m.Symbols.String(attribute.Where(m, s.Instr))), 40))
 			}
 		}
 		if p.Tail > 0 {
-			sayf(tw, "  \t%s\t\tafter end\t\t\t\t\n", nanos(p.Tail))
+			sayf(tw, "  \t%s\t\tafter end\t\t\t\t\n", units.Nanos(p.Tail))
 		}
 	}
 	if hidden := rows - max(t.top, 20); hidden > 0 {
@@ -525,12 +526,12 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 			sayf(tw, "%s\t%s\n", x[0], cut(x[1], 160))
 		}
 	}
-	sayf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", moment(d.Start), moment(d.End), nanos(d.End-d.Start), nanos(d.Issue))
+	sayf(tw, "runs\t%s to %s (%s), keeps its lane for %s\n", units.Moment(d.Start), units.Moment(d.End), units.Nanos(d.End-d.Start), units.Nanos(d.Issue))
 	if d.StartB != d.Start {
-		sayf(tw, "\twithout anti-dependencies it starts at %s\n", moment(d.StartB))
+		sayf(tw, "\twithout anti-dependencies it starts at %s\n", units.Moment(d.StartB))
 	}
 	if d.Measured != nil {
-		sayf(tw, "measured\t%s to %s (%s)\n", moment(d.Measured[0]), moment(d.Measured[1]), nanos(d.Measured[1]-d.Measured[0]))
+		sayf(tw, "measured\t%s to %s (%s)\n", units.Moment(d.Measured[0]), units.Moment(d.Measured[1]), units.Nanos(d.Measured[1]-d.Measured[0]))
 	}
 	c, _ := components.ParseCause(d.Cause)
 	why := c.Text()
@@ -538,10 +539,10 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		why += ", through " + d.Holder
 	}
 	if d.DelayNS > 0 {
-		why += fmt.Sprintf("; the model starts it %s later", nanos(d.DelayNS))
+		why += fmt.Sprintf("; the model starts it %s later", units.Nanos(d.DelayNS))
 	}
 	sayf(tw, "held by\t%s\n", why)
-	slack := nanos(d.Slack)
+	slack := units.Nanos(d.Slack)
 	if d.Critical {
 		slack += ": it is on the critical path"
 	}
@@ -562,7 +563,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 		for _, n := range side.rows[:min(len(side.rows), max(t.top, 20))] {
 			starts, ends = append(starts, n.Start), append(ends, n.End)
 		}
-		from, until := momentColumn(starts...), momentColumn(ends...)
+		from, until := units.MomentColumn(starts...), units.MomentColumn(ends...)
 		for k, n := range side.rows {
 			if k == max(t.top, 20) {
 				sayf(tw, "  … and %d more (--json lists them)\n", len(side.rows)-k)
@@ -577,7 +578,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 			}
 			gap := "–"
 			if n.Gap >= 0 {
-				gap = nanos(uint64(n.Gap))
+				gap = units.Nanos(uint64(n.Gap))
 			}
 			sayf(tw, "  %s\t%s\t%s\t%s\t%s to %s\t%s\t%s\t\n", cut(n.Name, 40), n.Kind, n.Lane, n.Opcode, from(n.Start), until(n.End), gap, mark)
 		}
@@ -597,7 +598,7 @@ func (t *explainText) lines(r *explain.Report) error {
 	for _, l := range r.Lines {
 		times = append(times, l.NS)
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	tw := newTable(t.out)
 	for _, l := range r.Lines {
 		if l.NS == 0 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/components/machine/grid"
 	"perfsim/io/fileset"
@@ -161,9 +162,9 @@ func printEpochs(out io.Writer, list []epochInfo, change float64) error {
 		samples = max(samples, e.Inputs)
 		wait := "0 ns"
 		if e.Latency > e.Endless {
-			wait = nanos(e.Latency - e.Endless)
+			wait = units.Nanos(e.Latency - e.Endless)
 		}
-		t.add(fmt.Sprint(e.Epoch), fmt.Sprint(e.Inputs), nanos(e.Latency), nanos(e.FirstOut), nanos(uint64(e.PerSample+0.5)), fmt.Sprintf("%.1f %%", 100*e.CoreShare), wait,
+		t.add(fmt.Sprint(e.Epoch), fmt.Sprint(e.Inputs), units.Nanos(e.Latency), units.Nanos(e.FirstOut), units.Nanos(uint64(e.PerSample+0.5)), fmt.Sprintf("%.1f %%", 100*e.CoreShare), wait,
 			shorten(printable(e.Bottleneck), 48), fmt.Sprintf("%.0f %%", 100*e.BusyShare))
 	}
 	if err := t.print(out); err != nil {
@@ -171,7 +172,7 @@ func printEpochs(out io.Writer, list []epochInfo, change float64) error {
 	}
 	if len(list) > 1 && total > 0 {
 		total += uint64(change * float64(len(list)))
-		sayf(out, "  all epochs one after the other, %s for each change: %s for %d samples, %.1f samples a second\n", nanos(uint64(change)), nanos(total), samples, float64(samples)*1e9/float64(total))
+		sayf(out, "  all epochs one after the other, %s for each change: %s for %d samples, %.1f samples a second\n", units.Nanos(uint64(change)), units.Nanos(total), samples, float64(samples)*1e9/float64(total))
 	}
 	for i := range list {
 		if list[i].Relaxed > 0 {

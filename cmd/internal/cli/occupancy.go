@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/occupancy"
@@ -108,9 +109,9 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 	} else {
 		sayf(tw, "replayed\tno machine was simulated\n")
 	}
-	sayf(tw, "latency\t%s\n", nanos(w.Latency(components.RunA)))
+	sayf(tw, "latency\t%s\n", units.Nanos(w.Latency(components.RunA)))
 	if s := r.Spills; s != nil {
-		sayf(tw, "spills\t%s stored, %s reloaded, %s transfers, %s of DMA time\n", humanize.IBytes(s.StoredBytes), humanize.IBytes(s.ReloadedBytes), comma(s.Transfers), nanos(s.BusyNS))
+		sayf(tw, "spills\t%s stored, %s reloaded, %s transfers, %s of DMA time\n", humanize.IBytes(s.StoredBytes), humanize.IBytes(s.ReloadedBytes), comma(s.Transfers), units.Nanos(s.BusyNS))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -134,7 +135,7 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 				mark = "DOES NOT FIT"
 			}
 		}
-		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", spaceName(s), humanize.IBytes(s.Peak), size, percent(s.Peak, s.Size), nanos(s.At), mark)
+		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", spaceName(s), humanize.IBytes(s.Peak), size, percent(s.Peak, s.Size), units.Nanos(s.At), mark)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 		if s.Absent != "" || s.Peak == 0 {
 			continue
 		}
-		sayf(out, "\n%s from 0 to %s, full height %s\n%s\n", spaceName(s), nanos(r.End), humanize.IBytes(s.Peak), sparkline(s, r.End))
+		sayf(out, "\n%s from 0 to %s, full height %s\n%s\n", spaceName(s), units.Nanos(r.End), humanize.IBytes(s.Peak), sparkline(s, r.End))
 		fmt.Fprintln(tw, "  SIZE\tFROM\tTO\tKIND\tTENSOR\tWRITTEN BY\t")
 		for n := range s.Tensors {
 			x := &s.Tensors[n]
@@ -156,7 +157,7 @@ func printMemory(out io.Writer, res *systems.Result, r *occupancy.Report, top in
 			if by == "" {
 				by = x.Source
 			}
-			sayf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t\n", humanize.IBytes(x.Bytes), nanos(x.From), nanos(x.To), x.Kind, cut(x.Name, 22), cut(by, 20))
+			sayf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t\n", humanize.IBytes(x.Bytes), units.Nanos(x.From), units.Nanos(x.To), x.Kind, cut(x.Name, 22), cut(by, 20))
 		}
 		if err := tw.Flush(); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/io/tenstorrent/profilelog"
 	"perfsim/systems/devicelog"
 )
@@ -110,21 +111,21 @@ func (r *opsInfo) print(out io.Writer, top int) error {
 			}
 			running := ""
 			if d.Running != nil {
-				running = "some op running " + nanos(uint64(*d.Running))
+				running = "some op running " + units.Nanos(uint64(*d.Running))
 			}
-			sayf(tw, "  device %d\t%s\tkernels %s\t%s\n", d.Device, count(d.Ops, "op"), nanos(uint64(d.Kernel)), running)
+			sayf(tw, "  device %d\t%s\tkernels %s\t%s\n", d.Device, count(d.Ops, "op"), units.Nanos(uint64(d.Kernel)), running)
 		}
-		sayf(tw, "  kernel durations of all devices added up\t%s\tno time: the devices run side by side\n", nanos(uint64(r.Kernel)))
+		sayf(tw, "  kernel durations of all devices added up\t%s\tno time: the devices run side by side\n", units.Nanos(uint64(r.Kernel)))
 	} else {
-		sayf(tw, "  kernel durations added up\t%s\n", nanos(uint64(r.Kernel)))
+		sayf(tw, "  kernel durations added up\t%s\n", units.Nanos(uint64(r.Kernel)))
 	}
 	if r.Impossible > 0 {
 		sayf(tw, "  impossible times\t%s left out\t%s\n", count(r.Impossible, "op"), printable(r.Example))
 	}
 	if r.Union != nil && len(r.Devices) <= 1 {
-		sayf(tw, "  some op running\t%s\n", nanos(uint64(*r.Union)))
+		sayf(tw, "  some op running\t%s\n", units.Nanos(uint64(*r.Union)))
 		if r.Overlaps > 0 {
-			sayf(tw, "  ops added up\t%s\t%d overlap, so the sum is not a time\n", nanos(uint64(*r.Sum)), r.Overlaps)
+			sayf(tw, "  ops added up\t%s\t%d overlap, so the sum is not a time\n", units.Nanos(uint64(*r.Sum)), r.Overlaps)
 		}
 	}
 	if r.Missing > 0 {
@@ -286,7 +287,7 @@ func (r *opsInfo) printAdvice(out io.Writer) error {
 	slices.SortStableFunc(list, func(a, b *piece) int { return cmp.Compare(b.ns, a.ns) })
 	fmt.Fprintln(out, "\nAdvice")
 	for _, p := range list {
-		sayf(out, "  %s with %s, such as %d %s:\n    %s\n", count(p.ops, "op"), nanos(uint64(p.ns)), p.first.ID, shorten(printable(p.first.Code), 30), p.text)
+		sayf(out, "  %s with %s, such as %d %s:\n    %s\n", count(p.ops, "op"), units.Nanos(uint64(p.ns)), p.first.ID, shorten(printable(p.first.Code), 30), p.text)
 	}
 	return nil
 }

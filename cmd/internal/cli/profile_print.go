@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components/zonelog"
 	"perfsim/systems/devicelog"
 )
@@ -19,7 +20,7 @@ import (
 func timeText(t devicelog.Time) string {
 	s := humanize.Comma(int64(t.Cycles)) + " cycles"
 	if t.NS != nil {
-		s += " (" + nanos(uint64(*t.NS+0.5)) + ")"
+		s += " (" + units.Nanos(uint64(*t.NS+0.5)) + ")"
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/systems/query"
 )
 
@@ -148,7 +149,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 			}
 			gap := "–"
 			if *row.Gap >= 0 {
-				gap = nanos(uint64(*row.Gap))
+				gap = units.Nanos(uint64(*row.Gap))
 			}
 			_, err := sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.Kind, cut(row.From, 32), row.FromLane, row.FromOpcode,
 				cut(row.Name, 32), row.Lane, row.Opcode, gap, mark)
@@ -164,7 +165,7 @@ func (o *queryFlags) print(out io.Writer, r *query.Result) error {
 	if err != nil {
 		return err
 	}
-	start, time, slackText := momentColumn(starts...), timeColumn(times...), timeColumn(slacks...)
+	start, time, slackText := units.MomentColumn(starts...), units.Column(times...), units.Column(slacks...)
 	// Columns that the expression did not need are left out.
 	held := slices.ContainsFunc(rows, func(r query.Row) bool { return r.Cause != "" })
 	column := func(shown bool, text string) string {
@@ -240,7 +241,7 @@ func (o *queryFlags) groups(out io.Writer, r *query.Result) error {
 		}
 		break
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	for k, g := range groups {
 		if k == o.limit {
 			sayf(tw, "… and %d more\n", len(groups)-k)

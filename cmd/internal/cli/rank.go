@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems"
 )
@@ -177,7 +178,7 @@ func printRank(out io.Writer, rows []rankRow) error {
 		if len(r.Cautions) > 0 {
 			note = strings.TrimPrefix(note+", caution", ", ")
 		}
-		sayf(tw, "%d%s\t%s\t%s\t%s\t%s %.0f %%\t%.1f MB\t%s\n", i+1, mark, cut(r.Input, 40), nanos(r.LatencyNs), slower, r.Bound, 100*r.Busy,
+		sayf(tw, "%d%s\t%s\t%s\t%s\t%s %.0f %%\t%.1f MB\t%s\n", i+1, mark, cut(r.Input, 40), units.Nanos(r.LatencyNs), slower, r.Bound, 100*r.Busy,
 			float64(r.HBMBytes)/1e6, note)
 	}
 	if err := tw.Flush(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/summary"
@@ -37,14 +38,6 @@ func bar(share float64) string {
 	const width = 10
 	n := int(min(max(share, 0), 1)*width + 0.5)
 	return strings.Repeat("█", n) + strings.Repeat("·", width-n)
-}
-
-// rangeText is what the PE clock's phase leaves open of a latency.
-func rangeText(r *components.LatencyRange) string {
-	if r == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (%s to %s over PE clock phases)", nanos(r.Low), nanos(r.High))
 }
 
 // mostBlocks bounds the rows printed for people; --json has them all.
@@ -93,9 +86,9 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 		if n == mostBlocks {
 			break
 		}
-		what := fmt.Sprintf("%s instead of %s (no order is faster than %s)", nanos(b.After), nanos(b.Before), nanos(b.Bound))
+		what := fmt.Sprintf("%s instead of %s (no order is faster than %s)", units.Nanos(b.After), units.Nanos(b.Before), units.Nanos(b.Bound))
 		if b.Kept {
-			what = fmt.Sprintf("no better order found than the input's, %s", nanos(b.Before))
+			what = fmt.Sprintf("no better order found than the input's, %s", units.Nanos(b.Before))
 		}
 		sayf(tw, "scheduled\t%s/%s: %s\n", b.Function, b.Block, what)
 	}
@@ -109,30 +102,30 @@ func (r runReport) printHead(tw io.Writer) (predicted bool, err error) {
 	}
 	latency, known := r.LatencyA.Or(0), r.LatencyA.Known()
 	if known {
-		sayf(tw, "latency\t%s%s\n", nanos(latency), rangeText(r.Range))
+		sayf(tw, "latency\t%s%s\n", units.Nanos(latency), units.PhaseRange(r.Range))
 	} else {
 		sayf(tw, "latency\tnot known\n")
 	}
 	if r.Device != nil {
-		sayf(tw, "device latency\t%s (launch %s)\n", nanos(*r.Device), nanos(*r.Launch))
+		sayf(tw, "device latency\t%s (launch %s)\n", units.Nanos(*r.Device), units.Nanos(*r.Launch))
 	}
 	printWork(tw, r.Work)
 	printMemoryPeaks(tw, r.Memory)
 	printHeadlines(tw, r.Notes)
 	if r.BeforeAllocation > 0 {
-		sayf(tw, "before allocation\t%s (finite buffers cost %s)\n", nanos(r.BeforeAllocation), percent(latency-min(latency, r.BeforeAllocation), latency))
+		sayf(tw, "before allocation\t%s (finite buffers cost %s)\n", units.Nanos(r.BeforeAllocation), percent(latency-min(latency, r.BeforeAllocation), latency))
 	}
 	if r.LatencyB.Known() {
-		sayf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", nanos(uint64(r.LatencyB)), nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), latency))
+		sayf(tw, "without anti-dependencies\t%s (they cost %s, %s)\n", units.Nanos(uint64(r.LatencyB)), units.Nanos(uint64(r.AntiCost)), percent(uint64(r.AntiCost), latency))
 	}
 	if r.ErrorPercent != nil {
-		sayf(tw, "measured\t%s (prediction %+.1f %%)\n", nanos(*r.Measured), *r.ErrorPercent)
+		sayf(tw, "measured\t%s (prediction %+.1f %%)\n", units.Nanos(*r.Measured), *r.ErrorPercent)
 	}
 	if r.Measured != nil && r.Machine == nil {
-		sayf(tw, "measured\t%s\n", nanos(*r.Measured))
+		sayf(tw, "measured\t%s\n", units.Nanos(*r.Measured))
 	}
 	if r.Recorded != nil {
-		sayf(tw, "simulated, as recorded\t%s\n", nanos(*r.Recorded))
+		sayf(tw, "simulated, as recorded\t%s\n", units.Nanos(*r.Recorded))
 	}
 	return true, nil
 }
@@ -198,7 +191,7 @@ func (r runReport) printEngines(tw *textTable) error {
 	for _, k := range shown {
 		kept = append(kept, busy[k])
 	}
-	text := timeColumn(kept...)
+	text := units.Column(kept...)
 	for _, k := range shown {
 		e := &r.Engines[k]
 		if !known {
@@ -221,7 +214,7 @@ func (r runReport) printBlocks(tw *textTable) error {
 	for _, b := range shown {
 		times = append(times, b.Latency.Or(0), b.LatencyB.Or(0))
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	for _, b := range shown {
 		name := b.Function + "/" + b.Block
 		if b.InLoop {
@@ -231,7 +224,7 @@ func (r runReport) printBlocks(tw *textTable) error {
 		if !b.TripKnown {
 			trips = "unknown, 1 used"
 		}
-		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), optionalText(text, b.Latency), optionalText(text, b.LatencyB))
+		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, humanize.Comma(int64(b.Instructions)), trips, humanize.Comma(int64(b.Runs)), units.Optional(text, b.Latency), units.Optional(text, b.LatencyB))
 	}
 	if n := len(r.Blocks) - len(shown); n > 0 {
 		sayf(tw, "… and %d more (--json lists them)\n", n)

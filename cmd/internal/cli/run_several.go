@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/cmd/internal/terminal"
+	"perfsim/cmd/internal/units"
 	"perfsim/systems"
 	"perfsim/systems/emit"
 )
@@ -76,7 +77,7 @@ func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact)
 		times = append(times, r.LatencyA.Or(0), r.LatencyB.Or(0))
 		files += len(r.Artifacts)
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	for _, r := range reports {
 		machine, busiest, share := "replayed", "", 0.0
 		if r.Machine != nil {
@@ -92,7 +93,7 @@ func printRuns(out io.Writer, reports []*systems.Report, shared []emit.Artifact)
 		}
 		latency, relaxed := "not predicted", ""
 		if len(r.Estimates) > 0 {
-			latency, relaxed = optionalText(text, r.LatencyA), optionalText(text, r.LatencyB)
+			latency, relaxed = units.Optional(text, r.LatencyA), units.Optional(text, r.LatencyB)
 		}
 		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", cut(r.Input, 24), machine, humanize.Comma(int64(r.Instructions)), latency, relaxed, busiest)
 	}

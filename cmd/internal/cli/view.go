@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/page"
 	"perfsim/cmd/internal/web"
 )
 
@@ -40,15 +41,15 @@ same page as one file that needs no server.`,
 			if err != nil {
 				return err
 			}
-			v, err := newViewProgram(c.Context(), res, block)
+			v, err := page.New(c.Context(), res, block)
 			if err != nil {
-				return err
+				return usageError{err}
 			}
 			p.close()
-			program := v.program()
+			program := v.Program()
 			if report != "" {
 				if err := save(report, c.OutOrStdout(), func(out io.Writer) error {
-					return web.Report(out, program, web.ReportOptions{Events: events, Static: v.static})
+					return web.Report(out, program, web.ReportOptions{Events: events, Static: v.Static})
 				}); err != nil {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components/datadir"
 )
 
@@ -48,7 +49,7 @@ func TestPageLabels(t *testing.T) {
 		for _, f := range page.Program.Facts {
 			facts[f.Name] = f.Value
 		}
-		if got := facts["latency"]; len(got) < len(nanos(run.Latency)) || got[:len(nanos(run.Latency))] != nanos(run.Latency) {
+		if got := facts["latency"]; len(got) < len(units.Nanos(run.Latency)) || got[:len(units.Nanos(run.Latency))] != units.Nanos(run.Latency) {
 			t.Errorf("%s: the page says a latency of %s, run %d ns", in, got, run.Latency)
 		}
 		if got := facts["machine"]; got != run.Machine+", "+run.Model+" model" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/whatif"
@@ -210,7 +211,7 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 			times = append(times, p.Fitting.NS, p.Fitting.NoAntiNS.Or(0))
 		}
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	// A long list of settings has no bar behind it.
 	long := slices.ContainsFunc(r.Points, func(p whatif.Point) bool { return len(strings.Join(p.Settings, " ")) > 26 })
 	room := 36
@@ -226,10 +227,10 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 				settings = settings[1:]
 				name = strings.Join(settings, " ")
 			}
-			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
+			sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, text(p.NS), change, units.Optional(text, p.NoAntiNS), p.Bound, remark)
 			return
 		}
-		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, optionalText(text, p.NoAntiNS), p.Bound, remark)
+		sayf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, bar(float64(p.NS)/float64(max(longest, 1))), text(p.NS), change, units.Optional(text, p.NoAntiNS), p.Bound, remark)
 	}
 	if long {
 		fmt.Fprintln(tw, "WHAT IF\tLATENCY\tCHANGE\tWITHOUT ANTI\tBOUND\t\t")
@@ -280,7 +281,7 @@ func printSweep(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) e
 				best, of = p, what
 			}
 		}
-		sayf(out, "\nleast: %s with %s%s\n", nanos(best.NS), of, strings.Join(best.Settings, " "))
+		sayf(out, "\nleast: %s with %s%s\n", units.Nanos(best.NS), of, strings.Join(best.Settings, " "))
 	}
 	return nil
 }
@@ -308,7 +309,7 @@ func sweepCSV(out io.Writer, r *whatif.Result, assigned []whatif.Assignment) err
 			_, v, _ := strings.Cut(s, "=")
 			row = append(row, v)
 		}
-		row = append(row, strconv.FormatUint(p.NS, 10), optionalText(func(v uint64) string { return strconv.FormatUint(v, 10) }, p.NoAntiNS), strconv.FormatFloat(p.Change, 'f', 6, 64), p.Bound)
+		row = append(row, strconv.FormatUint(p.NS, 10), units.Optional(func(v uint64) string { return strconv.FormatUint(v, 10) }, p.NoAntiNS), strconv.FormatFloat(p.Change, 'f', 6, 64), p.Bound)
 		if room {
 			f := p
 			if p.Fitting != nil {
@@ -341,7 +342,7 @@ func printElasticities(out io.Writer, list []whatif.Elasticity, top int, asJSON 
 	for _, e := range list[:min(len(list), max(top, 0))] {
 		times = append(times, e.Low, e.High)
 	}
-	text := timeColumn(times...)
+	text := units.Column(times...)
 	for k, e := range list {
 		if k == top {
 			sayf(tw, "… and %d more (--top N, --json)\n", len(list)-k)

@@ -1,4 +1,4 @@
-package cli
+package page
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/ecs"
@@ -27,7 +28,7 @@ const (
 // viewer turns one block of a simulated world into what the page shows. Event
 // ids are rows counted from the first of the block.
 type viewer struct {
-	p     *viewProgram
+	p     *Module
 	w     *components.World
 	m     *components.Module
 	block int
@@ -45,7 +46,7 @@ type viewer struct {
 	data         *web.Dataset
 }
 
-func newViewer(p *viewProgram, block int) *viewer {
+func newViewer(p *Module, block int) *viewer {
 	m := p.w.Module
 	v := &viewer{p: p, w: p.w, m: m, block: block, first: m.Blocks.First.At(block), end: m.Blocks.End.At(block)}
 	used := make([]bool, m.Lanes.Len())
@@ -100,10 +101,10 @@ func (v *viewer) busyOfLanes() []uint64 {
 func (v *viewer) dataset() *web.Dataset {
 	m := v.m
 	r := v.w.Blocks[v.block]
-	d := &web.Dataset{Detail: v.detail, Search: v.search, Attribute: v.attribute, Groups: v.groups, Classes: viewClasses[:], Counters: v.counters,
+	d := &web.Dataset{Detail: v.detail, Search: v.search, Attribute: v.attribute, Groups: v.groups, Classes: classes[:], Counters: v.counters,
 		Facts: []web.Fact{{Name: "instructions", Value: humanize.Comma(int64(v.end - v.first))}}}
 	if !m.HasNote(components.NoteNoLatency) {
-		d.Facts = append(d.Facts, web.Fact{Name: "latency", Value: nanos(r.Extent(components.RunA))})
+		d.Facts = append(d.Facts, web.Fact{Name: "latency", Value: units.Nanos(r.Extent(components.RunA))})
 	}
 	v.data = d
 	if n := v.runsOf(); n > 1 {
@@ -134,7 +135,7 @@ func (v *viewer) dataset() *web.Dataset {
 		Fill: func() []web.Row { return v.placed(components.RunA) }})
 	v.runs = append(v.runs, sectionA)
 	if v.w.NoRunB == "" {
-		d.Facts = append(d.Facts, web.Fact{Name: "without anti-dependencies", Value: nanos(r.Extent(components.RunB))})
+		d.Facts = append(d.Facts, web.Fact{Name: "without anti-dependencies", Value: units.Nanos(r.Extent(components.RunB))})
 		d.Sections = append(d.Sections, web.Section{Name: "without anti-dependencies", Span: r.Extent(components.RunB), Rows: v.emptyRows(nil), Folded: true,
 			Fill: func() []web.Row { return v.placed(components.RunB) }})
 		v.runs = append(v.runs, sectionB)
@@ -146,7 +147,7 @@ func (v *viewer) dataset() *web.Dataset {
 			lo, hi = min(lo, start[i]), max(hi, start[i]+uint64(dur[i]))
 		}
 		v.measuredFrom = lo
-		d.Facts = append(d.Facts, web.Fact{Name: tracklayout.MeasuredName(m), Value: nanos(hi - lo)})
+		d.Facts = append(d.Facts, web.Fact{Name: tracklayout.MeasuredName(m), Value: units.Nanos(hi - lo)})
 		var busy []uint64
 		if len(v.p.blocks) == 1 {
 			busy = summary.MeasuredBusy(m)
@@ -345,14 +346,14 @@ func (v *viewer) detail(section int, id uint32) (web.Detail, bool) {
 	if n := in.DMABytes.Get(int(i)); n > 0 {
 		fact("moves", humanize.IBytes(n))
 	}
-	fact("issue interval, latency", nanos(uint64(in.Issue.At(int(i))))+", "+nanos(v.w.Events.Duration(v.m, components.InstrID(i), components.RunA)))
+	fact("issue interval, latency", units.Nanos(uint64(in.Issue.At(int(i))))+", "+units.Nanos(v.w.Events.Duration(v.m, components.InstrID(i), components.RunA)))
 	why := v.p.known.Load() // nil until it was worked out
 	if section != sectionA {
 		why = nil
 	}
 	if why != nil {
 		fact("held by", why.attr.Cause.At(int(i)).Text())
-		fact("slack", nanos(why.slack[i]))
+		fact("slack", units.Nanos(why.slack[i]))
 		if why.critical.Has(i) {
 			fact("critical path", "yes")
 		}

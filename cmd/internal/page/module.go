@@ -1,4 +1,6 @@
-package cli
+// Package page works out what the page of perfsim view shows of a simulated
+// module. Package web serves and draws it.
+package page
 
 import (
 	"cmp"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"perfsim/cmd/internal/units"
 	"perfsim/cmd/internal/web"
 	"perfsim/components"
 	"perfsim/ecs"
@@ -19,9 +22,9 @@ import (
 	"perfsim/systems/summary"
 )
 
-// viewProgram turns a simulated module into what the page shows. What only some
+// Module turns a simulated module into what the page shows. What only some
 // parts of the page need is worked out when it is first asked for.
-type viewProgram struct {
+type Module struct {
 	ctx    context.Context // of the command
 	res    *systems.Result
 	w      *components.World
@@ -30,32 +33,35 @@ type viewProgram struct {
 	times  *components.Executions
 
 	rowBusy func() []uint64 // summary.RowBusy
-	why     func() (*viewReasons, error)
-	known   atomic.Pointer[viewReasons] // what why returned, nil before
-	viewers sync.Map                    // *viewer by index of blocks
+	why     func() (*reasons, error)
+	known   atomic.Pointer[reasons] // what why returned, nil before
+	viewers sync.Map                // *viewer by index of blocks
 }
 
-// viewReasons are what held the events of run A.
-type viewReasons struct {
+// reasons are what held the events of run A.
+type reasons struct {
 	attr     *components.Attribution
 	slack    []uint64
 	critical ecs.Bits
 	paths    []*attribute.Path
 }
 
-func newViewProgram(ctx context.Context, res *systems.Result, block string) (*viewProgram, error) {
+// New makes the page of a simulated module. block is the top-level block that is
+// shown first, by name (function/block or block); "" is the one with most time.
+// A name that no block has is the only error.
+func New(ctx context.Context, res *systems.Result, block string) (*Module, error) {
 	w := &res.World.World
 	m := w.Module
-	p := &viewProgram{ctx: ctx, res: res, w: w, blocks: m.TopBlocks(), times: components.NewExecutions(m, w.Config.Loops)}
+	p := &Module{ctx: ctx, res: res, w: w, blocks: m.TopBlocks(), times: components.NewExecutions(m, w.Config.Loops)}
 	slices.SortStableFunc(p.blocks, func(a, b int) int { return cmp.Compare(p.total(b), p.total(a)) })
 	if block != "" {
 		p.first = slices.IndexFunc(p.blocks, func(b int) bool { return block == p.blockName(b) || block == m.BlockName(b) })
 		if p.first < 0 {
-			return nil, usagef("no top-level block is called %q", block)
+			return nil, fmt.Errorf("no top-level block is called %q", block)
 		}
 	}
 	p.rowBusy = sync.OnceValue(func() []uint64 { return summary.RowBusy(w) })
-	p.why = sync.OnceValues(func() (*viewReasons, error) {
+	p.why = sync.OnceValues(func() (*reasons, error) {
 		r, err := p.reasons(ctx)
 		p.known.Store(r)
 		return r, err
@@ -63,8 +69,8 @@ func newViewProgram(ctx context.Context, res *systems.Result, block string) (*vi
 	return p, nil
 }
 
-func (p *viewProgram) reasons(ctx context.Context) (*viewReasons, error) {
-	var r viewReasons
+func (p *Module) reasons(ctx context.Context) (*reasons, error) {
+	var r reasons
 	var err error
 	if r.attr, err = p.res.Why(ctx, components.RunA); err != nil {
 		return nil, err
@@ -86,23 +92,23 @@ func (p *viewProgram) reasons(ctx context.Context) (*viewReasons, error) {
 	return &r, nil
 }
 
-func (p *viewProgram) blockName(b int) string {
+func (p *Module) blockName(b int) string {
 	m := p.w.Module
 	return m.FunctionName(int(m.Blocks.Function.At(b))) + "/" + m.BlockName(b)
 }
 
-func (p *viewProgram) runs(b int) uint64 {
+func (p *Module) runs(b int) uint64 {
 	return p.w.Module.Functions.Runs.At(int(p.w.Module.Blocks.Function.At(b)))
 }
 
 // total returns the time of a top-level block in all runs of its function, run
 // A, in ns.
-func (p *viewProgram) total(b int) uint64 {
+func (p *Module) total(b int) uint64 {
 	return ecs.MulSat(p.w.BlockLatency(p.w.Blocks[b], components.RunA), p.runs(b))
 }
 
-// program describes the module with the figures of run.
-func (p *viewProgram) program() *web.Program {
+// Program describes the module with the figures of run.
+func (p *Module) Program() *web.Program {
 	m := p.w.Module
 	rep := p.res.Report()
 	out := &web.Program{Title: m.Name, First: p.first, Open: func(n int) (*web.Dataset, error) { return p.viewer(n).dataset(), nil }}
@@ -114,22 +120,22 @@ func (p *viewProgram) program() *web.Program {
 	}
 	fact("instructions", humanize.Comma(int64(rep.Instructions)))
 	if rep.LatencyA.Known() {
-		fact("latency", nanos(uint64(rep.LatencyA))+rangeText(rep.Range))
+		fact("latency", units.Nanos(uint64(rep.LatencyA))+units.PhaseRange(rep.Range))
 	} else {
 		fact("latency", "not known")
 	}
 	if rep.LatencyB.Known() {
-		fact("without anti-dependencies", nanos(uint64(rep.LatencyB)))
+		fact("without anti-dependencies", units.Nanos(uint64(rep.LatencyB)))
 	}
 	if rep.Measured != nil {
-		text := nanos(*rep.Measured)
+		text := units.Nanos(*rep.Measured)
 		if rep.ErrorPercent != nil {
 			text += fmt.Sprintf(" (prediction %+.1f %%)", *rep.ErrorPercent)
 		}
 		fact("measured", text)
 	}
 	if rep.Recorded != nil {
-		fact("simulated, as recorded", nanos(*rep.Recorded))
+		fact("simulated, as recorded", units.Nanos(*rep.Recorded))
 	}
 	if f := rep.Work; f != nil && f.Predicted != nil {
 		if u := f.Predicted.MFU; u != nil {
@@ -156,7 +162,7 @@ func (p *viewProgram) program() *web.Program {
 	return out
 }
 
-func (p *viewProgram) viewer(n int) *viewer {
+func (p *Module) viewer(n int) *viewer {
 	v, ok := p.viewers.Load(n)
 	if !ok {
 		v, _ = p.viewers.LoadOrStore(n, newViewer(p, p.blocks[n]))
@@ -164,8 +170,8 @@ func (p *viewProgram) viewer(n int) *viewer {
 	return v.(*viewer)
 }
 
-// static gathers what the page as one file needs of the events of a block.
-func (p *viewProgram) static(block int, ids []uint32) (web.Static, error) {
+// Static gathers what the page as one file needs of the events of a block.
+func (p *Module) Static(block int, ids []uint32) (web.Static, error) {
 	return p.viewer(block).static(ids), nil
 }
 
@@ -175,7 +181,7 @@ const mostTensors = 100
 // memory returns the peaks of the memories: with their tensors where the module
 // has access patterns and is short enough to follow, as run prints them
 // otherwise.
-func (p *viewProgram) memory() ([]web.Memory, error) {
+func (p *Module) memory() ([]web.Memory, error) {
 	heads, err := p.res.MemoryPeaks(p.ctx)
 	if err != nil {
 		return nil, err

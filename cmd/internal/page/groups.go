@@ -1,4 +1,4 @@
-package cli
+package page
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"perfsim/systems/work"
 )
 
-// viewClasses are what the times of operators are of.
-var viewClasses = [...]string{"PE", "Activation", "DVE", "Pool", "SP", "DMA", "collectives", "other"}
+// classes are what the times of operators are of.
+var classes = [...]string{"PE", "Activation", "DVE", "Pool", "SP", "DMA", "collectives", "other"}
 
 // classOf returns the class of a lane.
 func classOf(m *components.Module, lane uint16) int {
@@ -69,7 +69,7 @@ func (v *viewer) groups() []web.Group {
 			}
 		}
 		byPath[path] = len(out)
-		out = append(out, web.Group{Name: name, Parent: parent, Path: scopePrefix + path, Busy: make([]uint64, len(viewClasses))})
+		out = append(out, web.Group{Name: name, Parent: parent, Path: scopePrefix + path, Busy: make([]uint64, len(classes))})
 		return len(out) - 1
 	}
 	type key struct {
@@ -77,9 +77,9 @@ func (v *viewer) groups() []web.Group {
 		op  components.Opcode
 	}
 	cache := map[key]int{}
-	classes := make([]int, v.m.Lanes.Len())
-	for l := range classes {
-		classes[l] = classOf(v.m, uint16(l))
+	laneClass := make([]int, v.m.Lanes.Len())
+	for l := range laneClass {
+		laneClass[l] = classOf(v.m, uint16(l))
 	}
 	rows := work.NewRows(v.w)
 	of := make([]int32, v.end-v.first)
@@ -98,7 +98,7 @@ func (v *viewer) groups() []web.Group {
 			continue
 		}
 		g, times := &out[n], v.p.times.At(components.InstrID(i))
-		g.Busy[classes[v.m.Instr.Lane.At(int(i))]] += busy[i]
+		g.Busy[laneClass[v.m.Instr.Lane.At(int(i))]] += busy[i]
 		g.Events += times
 		x := rows.At(components.InstrID(i))
 		if !x.Helper {

@@ -1,4 +1,4 @@
-package cli
+package units
 
 import (
 	"fmt"
@@ -27,11 +27,11 @@ func TestNanos(t *testing.T) {
 		{12_345_678_000_000, "12,346 s", "12,345,678,000.000 µs"},
 		{1<<64 - 1, "18,446,744,074 s", "18,446,744,073,709,551.615 µs"},
 	} {
-		if got := nanos(c.ns); got != c.want {
-			t.Errorf("nanos(%d) is %q, not %q", c.ns, got, c.want)
+		if got := Nanos(c.ns); got != c.want {
+			t.Errorf("Nanos(%d) is %q, not %q", c.ns, got, c.want)
 		}
-		if got := moment(c.ns); got != c.when {
-			t.Errorf("moment(%d) is %q, not %q", c.ns, got, c.when)
+		if got := Moment(c.ns); got != c.when {
+			t.Errorf("Moment(%d) is %q, not %q", c.ns, got, c.when)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestTimeColumn(t *testing.T) {
 		{[]uint64{2_000_000_000_000, 100_000_000_000}, "2,000 s|  100 s"},
 		{[]uint64{2_000_000_000_000, 99_000_000_000}, "2,000 s|99.00 s"},
 	} {
-		f := timeColumn(c.ns...)
+		f := Column(c.ns...)
 		var got []string
 		for _, v := range c.ns {
 			got = append(got, f(v))
@@ -63,7 +63,7 @@ func TestTimeColumn(t *testing.T) {
 			t.Errorf("%v are %q, not %q", c.ns, s, c.want)
 		}
 	}
-	f := momentColumn(64, 1_022_530_001)
+	f := MomentColumn(64, 1_022_530_001)
 	if got := fmt.Sprint(f(64), "|", f(1_022_530_001)); got != "        0.064 µs|1,022,530.001 µs" {
 		t.Errorf("moments %q", got)
 	}
