@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,11 @@ func encode(t testing.TB, m *components.Module, jobs int) []byte {
 	return b.Bytes()
 }
 
+// fromBytes reads all columns of a snapshot as from a pipe.
+func fromBytes(name string, b []byte) (*Snapshot, error) {
+	return read(name, bytes.NewReader(b), func(*header) func(string) bool { return nil })
+}
+
 // same compares everything a module has.
 func same(t *testing.T, got, want *components.Module) {
 	t.Helper()
@@ -88,7 +94,7 @@ func TestRoundTrip(t *testing.T) {
 		if !bytes.Equal(b, encode(t, m, 7)) {
 			t.Fatalf("%d instructions: the bytes depend on the number of goroutines", n)
 		}
-		s, err := FromBytes("sample", b)
+		s, err := fromBytes("sample", b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +144,7 @@ func TestRoundTripRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		streamed, err := Read("stream", bytes.NewReader(b.Bytes()), nil)
+		streamed, err := fromBytes("stream", b.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,18 +166,21 @@ func TestRoundTripRandom(t *testing.T) {
 	})
 }
 
-// Every byte of the file matters: a change of any one is found, and where it
-// is in a column the column is named.
+// A change of any byte of preamble, directory or columns is found, and where it
+// is in a column the column is named. The padding between columns is not read.
 func TestEveryByteIsCovered(t *testing.T) {
 	b := encode(t, sample(40), 1)
 	for at := range b {
 		c := bytes.Clone(b)
 		c[at] ^= 0x10
-		s, err := FromBytes("flipped", c)
+		s, err := fromBytes("flipped", c)
 		if err == nil {
 			err = s.Verify(context.Background(), 1, nil, nil)
 		}
 		if err == nil {
+			if at >= preambleSize+int(s.pre.dirSize) && !slices.ContainsFunc(s.Columns(), func(c Column) bool { return int64(at) >= c.Offset && int64(at) < c.Offset+c.Bytes }) {
+				continue
+			}
 			t.Fatalf("a change of byte %d went unnoticed", at)
 		}
 		if s != nil {
@@ -194,10 +203,7 @@ func TestTruncated(t *testing.T) {
 			continue
 		}
 		c := append(bytes.Clone(b), 'x')[:min(n, len(b)+1)]
-		if _, err := FromBytes("short", c); err == nil {
-			t.Fatalf("%d bytes of %d were read as whole", n, len(b))
-		}
-		if _, err := Read("short", bytes.NewReader(c), nil); err == nil {
+		if _, err := fromBytes("short", c); err == nil {
 			t.Fatalf("%d bytes of %d were read from a stream as whole", n, len(b))
 		}
 		if n%97 == 0 {
@@ -214,7 +220,7 @@ func TestTruncated(t *testing.T) {
 func TestDamageIsNamedByRow(t *testing.T) {
 	m := sample(400_000)
 	b := encode(t, m, 1)
-	s, err := FromBytes("big", b)
+	s, err := fromBytes("big", b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +229,9 @@ func TestDamageIsNamedByRow(t *testing.T) {
 			b[c.Offset+4*300_000] ^= 1 // the second MiB of uint32
 		}
 	}
-	err = s.Verify(context.Background(), 3, nil, nil)
+	if s, err = fromBytes("big", b); err == nil {
+		err = s.Verify(context.Background(), 3, nil, nil)
+	}
 	if err == nil || !strings.Contains(err.Error(), "column instr.elems, rows 262144 to 399999") {
 		t.Errorf("damage of row 300000 of instr.elems: %v", err)
 	}
@@ -266,7 +274,7 @@ func TestHostileDirectory(t *testing.T) {
 	} {
 		b := bytes.Clone(good)
 		c.change(b)
-		s, err := FromBytes("hostile", mend(b))
+		s, err := fromBytes("hostile", mend(b))
 		if err == nil {
 			_, err = s.Module(nil)
 		}
@@ -279,11 +287,11 @@ func TestHostileDirectory(t *testing.T) {
 func TestReadInPart(t *testing.T) {
 	b := encode(t, sample(1000), 1)
 	want := func(name string) bool { return strings.HasPrefix(name, "edges.") }
-	streamed, err := Read("part", bytes.NewReader(b), want)
+	streamed, err := read("part", bytes.NewReader(b), func(*header) func(string) bool { return want })
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := FromBytes("part", b)
+	whole, err := fromBytes("part", b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +398,7 @@ func TestImporter(t *testing.T) {
 func TestUnknownColumn(t *testing.T) {
 	b := encode(t, sample(10), 1)
 	copy(b[preambleSize+3*recordSize:][:nameSize], "instr.phase\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-	s, err := FromBytes("later", mend(b))
+	s, err := fromBytes("later", mend(b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +469,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(small[:100])
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := FromBytes("fuzz", mend(bytes.Clone(b)))
+		s, err := fromBytes("fuzz", mend(bytes.Clone(b)))
 		if err != nil {
 			return
 		}

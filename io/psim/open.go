@@ -25,7 +25,6 @@ type Snapshot struct {
 	cols         []Column
 	raw          [][]byte // by column; nil where it was not read
 	head         *header
-	whole        []byte // the file where it is in memory whole, else nil
 }
 
 var errBigEndian = errors.New("snapshots are little-endian and this machine is not")
@@ -132,34 +131,6 @@ func (s *Snapshot) fetch(ctx context.Context, f io.ReaderAt, jobs int, want func
 // readPiece is how many bytes of a column one goroutine reads at a time.
 const readPiece = 4 << 20
 
-// FromBytes reads the snapshot in b, which is used in place and must not
-// change.
-func FromBytes(name string, b []byte) (*Snapshot, error) {
-	if len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 != 0 {
-		words := make([]uint64, (len(b)+7)/8)
-		c := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(b))
-		copy(c, b)
-		b = c
-	}
-	return parse(name, b)
-}
-
-// parse reads a snapshot that is in memory whole.
-func parse(name string, b []byte) (*Snapshot, error) {
-	s, err := parseFront(name, b)
-	if err != nil {
-		return nil, err
-	}
-	if uint64(len(b)) != s.pre.fileSize {
-		return nil, fmt.Errorf("%s: snapshot is cut short or has something behind it: %d bytes, not %d", name, len(b), s.pre.fileSize)
-	}
-	s.whole = b
-	for i, c := range s.cols {
-		s.raw[i] = b[c.Offset : c.Offset+c.Bytes : c.Offset+c.Bytes]
-	}
-	return s, nil
-}
-
 // parseFront reads preamble and directory.
 func parseFront(name string, b []byte) (*Snapshot, error) {
 	if !littleEndian() {
@@ -179,14 +150,9 @@ func parseFront(name string, b []byte) (*Snapshot, error) {
 	return &Snapshot{Name: name, Instructions: int64(min(p.rows, math.MaxInt64)), pre: p, cols: cols, raw: make([][]byte, len(cols)), head: h}, nil
 }
 
-// Read reads a snapshot from a stream, keeping the columns that want (nil
-// for all) says yes to. Memory is taken as the bytes arrive, not as the
-// preamble claims.
-func Read(name string, r io.Reader, want func(column string) bool) (*Snapshot, error) {
-	return read(name, r, func(*header) func(string) bool { return want })
-}
-
-// read is Read with the columns chosen when the header is known.
+// read reads a snapshot from a stream, keeping the columns chosen when the
+// header is known (a nil choice keeps all). Memory is taken as the bytes
+// arrive, not as the preamble claims.
 func read(name string, r io.Reader, choose func(h *header) func(column string) bool) (*Snapshot, error) {
 	s, err := readFront(name, r)
 	if err != nil {
@@ -271,9 +237,8 @@ func (s *Snapshot) Columns() []Column { return s.cols }
 
 // Verify checks the checksums of the columns that want (nil for all) says
 // yes to, in parallel, and names the first damage by column, byte and row.
-// Columns that were not read are left out. progress, where not nil, is told
-// the bytes checked. With want nil the gaps between columns are checked too,
-// so that no byte of the file can change unnoticed.
+// Columns that were not read are left out. progress, where not nil, receives
+// the number of bytes checked so far.
 func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string) bool, progress func(int64)) error {
 	type place struct{ col, chunk int }
 	var todo []place
@@ -312,9 +277,6 @@ func (s *Snapshot) Verify(ctx context.Context, jobs int, want func(column string
 			return err
 		}
 	}
-	if want == nil {
-		return s.verifyGaps()
-	}
 	return nil
 }
 
@@ -325,29 +287,6 @@ func (s *Snapshot) damaged(c *Column, k, bytes int, got uint32) error {
 	hi := lo + int64(bytes)
 	return fmt.Errorf("%s: snapshot is damaged: column %s, rows %d to %d (bytes %d to %d of the file) have checksum %08x, not %08x", s.Name, c.Name,
 		lo/int64(c.ElemSize), (hi-1)/int64(c.ElemSize), c.Offset+lo, c.Offset+hi, got, c.sums[k])
-}
-
-// verifyGaps checks that what lies between the columns is zero.
-func (s *Snapshot) verifyGaps() error {
-	if s.whole == nil {
-		return nil
-	}
-	at := int64(preambleSize + s.pre.dirSize)
-	check := func(to int64) error {
-		for ; at < to; at++ {
-			if s.whole[at] != 0 {
-				return fmt.Errorf("%s: snapshot is damaged: byte %d, between columns, is not zero", s.Name, at)
-			}
-		}
-		return nil
-	}
-	for _, c := range s.cols {
-		if err := check(c.Offset); err != nil {
-			return err
-		}
-		at = c.Offset + c.Bytes
-	}
-	return check(int64(len(s.whole)))
 }
 
 // Module makes a module of the columns that want (nil for all) says yes to,

@@ -326,33 +326,3 @@ func (c *counters) sbuf() {
 		}
 	})
 }
-
-// Check returns an error that names the first value of a timeline's counters
-// that is beyond what the machine has: the bytes of SBUF and the banks of PSUM
-// of a core, and in simulated processes the bytes a ns of its device memory.
-func Check(t *components.Timeline) error {
-	if t.World.Machine == nil {
-		return nil
-	}
-	mem := t.World.Machine.Memory
-	const slip = 1e-3 // of rounding
-	for _, s := range t.Series {
-		most := math.Inf(1)
-		switch {
-		case s.Unit == "%":
-			most = 100
-		case s.Unit == "banks":
-			most = float64(mem.PSUMBanks)
-		case s.Unit == "bytes per partition" && mem.SBUFBytes > 0:
-			most = float64(mem.SBUFBytes)
-		case s.Unit == "B/ns" && mem.HBMRate > 0 && !t.Processes[s.Process].Measured:
-			most = mem.HBMRate
-		}
-		for k, v := range s.Value {
-			if v < 0 || v > most+slip {
-				return fmt.Errorf("%s of %s is %v %s at %d ns; the machine has %v", s.Name, t.Processes[s.Process].Name, v, s.Unit, s.Time[k], most)
-			}
-		}
-	}
-	return nil
-}

@@ -54,13 +54,6 @@ func (r *Report) Inserted() uint64 {
 	return n
 }
 
-// Rebuild fills in all dependencies of the functions opt picks, replacing
-// what they have. It is both passes in one walk.
-func Rebuild(ctx context.Context, m *components.Module, opt Options) (Report, error) {
-	b := builder{m: m, opt: opt, flow: true, anti: true, fresh: true}
-	return b.run(ctx)
-}
-
 // BuildFlow is the pass build_fdeps: it adds the Flow edges.
 func BuildFlow(ctx context.Context, m *components.Module, opt Options) (Report, error) {
 	b := builder{m: m, opt: opt, flow: true, fresh: opt.All}

@@ -115,6 +115,13 @@ func diffEdges(got, want map[[2]uint32]components.EdgeKind) string {
 	return ""
 }
 
+// Rebuild is both passes in one walk: it fills in all dependencies of the
+// functions that opt picks, replacing what they have.
+func Rebuild(ctx context.Context, m *components.Module, opt Options) (Report, error) {
+	b := builder{m: m, opt: opt, flow: true, anti: true, fresh: true}
+	return b.run(ctx)
+}
+
 func rebuild(t interface{ Fatal(...any) }, m *components.Module, opt Options) Report {
 	opt.All = true
 	r, err := Rebuild(context.Background(), m, opt)

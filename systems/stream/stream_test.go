@@ -269,7 +269,7 @@ func TestMutatedSnapshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := psim.FromBytes("x", file)
+		s, err := psim.Open(ctx, path, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,6 +283,9 @@ func TestMutatedSnapshots(t *testing.T) {
 		}
 		want := &components.World{Machine: mach, Config: components.Config{Model: components.Reference, Jobs: 1}, Events: components.NewEvents()}
 		wrong := func() error {
+			if s, err = psim.Open(ctx, path, 1, nil); err != nil {
+				return err
+			}
 			if want.Module, err = s.Module(nil); err != nil {
 				return err
 			}

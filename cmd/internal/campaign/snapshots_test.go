@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,15 +106,15 @@ func trySnapshot(list [][]byte, i uint64) (ok bool, err error) {
 		b = snapshot(r, b)
 	}
 	ctx := context.Background()
-	s, err := psim.FromBytes("mutated.psim", b)
+	src, err := format.FromBytes("mutated.psim", b)
 	if err != nil {
-		return false, nil
+		return false, err
 	}
-	if err := s.Verify(ctx, 1, nil, nil); err != nil {
-		return false, fmt.Errorf("its checksums are not right: %w", err)
-	}
-	m, err := s.Module(nil)
-	if err != nil || m.Check() != nil {
+	m, err := psim.Importer.Module(ctx, src, format.Options{Jobs: 1})
+	if err != nil {
+		if strings.Contains(err.Error(), "snapshot is damaged: column") && strings.Contains(err.Error(), "checksum") {
+			return false, fmt.Errorf("its checksums are not right: %w", err)
+		}
 		return false, nil
 	}
 	model := components.Reference

@@ -11,8 +11,6 @@ import (
 // Shard is part I of N, from 1 on.
 type Shard struct{ I, N int }
 
-func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
-
 // most bounds the number of parts.
 const most = 1 << 20
 

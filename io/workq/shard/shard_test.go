@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestParse(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s with %q: %v, want an error with %q", c.text, c.env, err, want)
 			}
-		} else if err != nil || s.String() != want {
+		} else if err != nil || fmt.Sprintf("%d/%d", s.I, s.N) != want {
 			t.Errorf("%s with %q: %v %v, want %s", c.text, c.env, s, err, want)
 		}
 	}
