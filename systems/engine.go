@@ -10,9 +10,9 @@ import (
 )
 
 // engine returns the prediction of the pipeline, its cost and its place
-// system, for changed copies of a world.
+// system, for changed copies of a placed world, whose transfers have their rows.
 func engine() scenario.Engine {
-	return scenario.Engine{Cost: fillCosts, Place: func(ctx context.Context, w *components.World) error {
+	return scenario.Engine{Cost: cost.Fill, Place: func(ctx context.Context, w *components.World) error {
 		x := World{World: *w}
 		err := placeModel(ctx, &x)
 		*w = x.World
@@ -36,7 +36,7 @@ func expand(w *components.World) error {
 	return nil
 }
 
-// fillCosts is the transfers and the cost system, for a copy of a world.
+// fillCosts is the transfers and the cost system.
 func fillCosts(ctx context.Context, w *components.World) error {
 	if err := expand(w); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"perfsim/components"
+	"perfsim/ecs"
 	"perfsim/systems/place"
 )
 
@@ -82,23 +83,19 @@ type along struct {
 	*binder
 	t    *Takers
 	next []uint32 // by slot: behind the last taker before the row asked for
+	kind []Class  // by lane: what its steps are where nothing else makes them another class
 }
 
-// bind finds what held row i, which starts at start: cause, best and so on have
-// it then. It considers what binder.constraints does, in the same order, up to
-// the first that releases at the start: nothing later replaces it. Rows are
-// asked for in falling order.
+// bind finds what held row i, which starts at start: cause and best have it
+// then. Rows are asked for in falling order.
 func (p *along) bind(i uint32, start uint64) {
-	p.start, p.best, p.cause = start, hold{by: components.NoInstr}, components.CauseStart
+	if p.exact(i, start) {
+		return
+	}
 	waits := p.uses.Waits(i)
+	p.start, p.best, p.cause = start, hold{by: components.NoInstr}, components.CauseStart
 	p.resources(i, waits, components.CauseLane, components.CauseLane)
-	if p.best.at == start {
-		return
-	}
 	anti := p.dependencies(i)
-	if p.best.at == start {
-		return
-	}
 	p.resources(i, waits, components.CauseBank, components.CauseBarrier)
 	p.consider(anti, components.CauseAnti)
 	if p.cause == components.CauseStart && p.best.at < start {
@@ -115,43 +112,139 @@ func (p *along) resources(i uint32, waits []place.Wait, from, to components.Caus
 	}
 }
 
-// sum adds the critical path of a block to a report, without its patterns and
-// places. It is CriticalPath and Report for worlds that takers serve.
-func (t *Takers) sum(r *PathReport, b *block, times uint64) {
-	p := &Path{Block: b.row, Times: times, b: b, scale: newScale(b, nil)}
-	last, latest := components.NoInstr, uint64(0)
-	for i, at := range b.arrive[b.first:b.end] {
-		if at[b.run] > latest {
-			last, latest = components.InstrID(b.first)+components.InstrID(i), at[b.run]
+// exact is bind for a row with a constraint that releases right at its start,
+// and tells whether there is one. Of several it is the first in the order of
+// binder.constraints: what comes later does not replace it.
+func (p *along) exact(i uint32, start uint64) bool {
+	found := func(by components.InstrID, cause components.Cause) bool {
+		p.best, p.cause = hold{start, by}, cause
+		return true
+	}
+	if start == 0 {
+		return found(components.NoInstr, components.CauseStart)
+	}
+	if p.flags[i]&components.FlagBarrier == 0 {
+		if h := p.owner(place.Slot(p.lane[i]), i); h.at == start {
+			return found(h.by, components.CauseLane)
 		}
 	}
-	for i := b.first; last == components.NoInstr && i < b.end; i++ { // nothing takes time
-		if !b.loop(i) {
-			last = components.InstrID(i)
+	anti := components.NoInstr
+	for _, w := range p.preds(i) {
+		j, class := w&ecs.TargetMask, uint8(w>>ecs.ClassShift)
+		at := p.arrive[j][p.run]
+		if class == components.ClassOrdered {
+			at = p.ordered(i, j).at
+		}
+		switch {
+		case at != start:
+		case class != components.ClassAnti:
+			return found(components.InstrID(j), components.CauseOfKind(components.KindOfClass(class)))
+		case anti == components.NoInstr && p.run == components.RunA:
+			anti = components.InstrID(j)
 		}
 	}
-	p.Tail = b.span - min(b.span, latest)
+	for _, w := range p.uses.Waits(i) {
+		if w.Cause == components.CauseLane {
+			continue
+		}
+		if h := p.owner(w.Slot, i); h.at == start {
+			return found(h.by, w.Cause)
+		}
+	}
+	return anti != components.NoInstr && found(anti, components.CauseAnti)
+}
+
+// sum adds the critical path of a block to the classes of its time. It is
+// CriticalPath and the classes of Report for worlds that takers serve.
+func (t *Takers) sum(sum *[NumClasses]uint64, b *block, times uint64) {
+	last, latest := b.latest()
 	if last == components.NoInstr {
-		p.Lead, p.Tail = b.span, 0
-		r.ends(b.m, p)
+		sum[ClassSync] += b.span * times
 		return
 	}
-	x := &along{newBinder(b, nil), t, append([]uint32(nil), t.off[1:]...)}
-	i, until, via, gap := uint32(last), latest, components.CauseStart, uint64(0)
+	sum[ClassSync] += (b.span - min(b.span, latest)) * times // behind the last step
+	x := &along{newBinder(b, nil), t, append([]uint32(nil), t.off[1:]...), laneClasses(b.m)}
+	i, until, via := uint32(last), latest, components.CauseStart
 	for {
 		start, _ := b.spanOf(i)
-		s := p.counted(step{Instr: components.InstrID(i), From: start, Until: until, Via: via, Gap: gap, Trips: 1, Own: until - start})
-		r.step(b.m, p, s, components.CauseModel) // a trigger's transfer makes another cause, and there are none
+		class := x.class(i, via)
+		own := until - start
+		if class == ClassCompute && via != components.CauseLane {
+			// Beyond its issue interval an engine only waits for its own pipeline.
+			work := min(b.occupancy(i), own)
+			sum[ClassLatency] += (own - work) * times
+			own = work
+		}
+		sum[class] += own * times
 		x.bind(i, start)
 		if x.best.by == components.NoInstr {
-			p.Lead, p.Steps = start, []components.InstrID{components.InstrID(i), last}
-			break
+			sum[x.or(i, ClassSync)] += start * times // before the first step
+			return
 		}
 		via, until = x.cause, x.best.at
-		gap = start - until
 		i = uint32(x.best.by)
+		sum[x.or(i, ClassSync)] += (start - until) * times // a delay of the model
 	}
-	r.ends(b.m, p)
+}
+
+// latest returns the row that arrives last, the first of several, and when;
+// where nothing takes time the first row that is no loop, NoInstr for none.
+func (b *block) latest() (last components.InstrID, at uint64) {
+	last = components.NoInstr
+	// Mostly one arrives at the end of the block: a search that compares with it
+	// is foreseen, one that looks for ever later rows is not.
+	for i := b.first; b.span > 0 && i < b.end; i++ {
+		if b.arrive[i][b.run] == b.span {
+			return components.InstrID(i), b.span
+		}
+	}
+	for i := b.first; i < b.end; i++ {
+		if t := b.arrive[i][b.run]; t > at || last == components.NoInstr && !b.loop(i) {
+			last, at = components.InstrID(i), t
+		}
+	}
+	return last, at
+}
+
+// or is the class of time beside row i: c but for what the runtime put there.
+func (p *along) or(i uint32, c Class) Class {
+	if ofRuntime(p.m, components.InstrID(i)) {
+		return ClassRuntime
+	}
+	return c
+}
+
+// class is stepClass of a step of row i that lets the next one go by via, for
+// modules that takers serve.
+func (p *along) class(i uint32, via components.Cause) Class {
+	class := p.kind[p.lane[i]]
+	switch {
+	case ofRuntime(p.m, components.InstrID(i)):
+		return ClassRuntime
+	case via == components.CauseAnti:
+		return ClassAnti
+	case class == ClassComm, class == ClassMemory:
+	case via == components.CauseBarrier, via == components.CauseOrdered, p.flags[i]&(components.FlagBarrier|components.FlagSequencer) != 0:
+		return ClassSync
+	}
+	return class
+}
+
+// laneClasses returns the class of the steps of every lane that have neither
+// special flags nor a special cause.
+func laneClasses(m *components.Module) []Class {
+	out := make([]Class, m.Lanes.Len())
+	for l := range out {
+		switch kind := m.Lanes.Kind.At(l); {
+		case kind == components.LaneStream:
+			out[l] = ClassComm
+		case kind == components.LaneDMAQueue, kind == components.LaneEngine && m.Lanes.Engine.At(l) == components.DMA:
+			out[l] = ClassMemory
+		case kind == components.LaneThread && OfHost(m, uint16(l)):
+			out[l] = ClassHost
+		}
+	}
+	return out
 }
 
 // owner returns who had a slot before row i, and when it released.
@@ -183,14 +276,14 @@ func (p *along) owner(s place.Slot, i uint32) hold {
 // the look at instructions that are on no path; nil for none.
 func Bound(ctx context.Context, w *components.World, rules place.Rules, run components.Run, takers *Takers) (Class, error) {
 	o := Options{Block: -1, Trips: w.Config.Loops == components.Trips}
-	r := &PathReport{Lanes: make([]uint64, w.Module.Lanes.Len()), Opcodes: make([]uint64, w.Module.NumOpcodes())}
+	r := &PathReport{}
 	if takers.serves(w, rules, run) {
 		rows, times := o.blocks(w.Module)
 		for n, row := range rows {
 			if err := ctx.Err(); err != nil {
 				return 0, err
 			}
-			takers.sum(r, newBlock(w, rules, run, row), times[n])
+			takers.sum(&r.Classes, newBlock(w, rules, run, row), times[n])
 		}
 	} else {
 		a, err := Bind(ctx, w, rules, run)
@@ -204,7 +297,7 @@ func Bound(ctx context.Context, w *components.World, rules place.Rules, run comp
 		for _, p := range paths {
 			r.ends(w.Module, p)
 			n := 0
-			p.Visit(func(s Step) { r.step(w.Module, p, s, p.GapCause(n)); n++ })
+			p.Visit(func(s Step) { classify(&r.Classes, w.Module, p, s, p.GapCause(n)); n++ })
 		}
 	}
 	bound, _ := r.Bound()
