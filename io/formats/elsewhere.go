@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"perfsim/io/format"
+	"perfsim/io/internal/proto"
 )
 
 // elsewhere says what to do with an input that begins with head and that no
@@ -75,29 +76,19 @@ func isNetlist(text string) bool {
 // (field 1) with the timestamp, sequence id or sequence flags of a TracePacket
 // among their fields.
 func isPerfetto(head []byte) bool {
+	packets := proto.Of(head)
 	for range 4 {
-		num, typ, n := protowire.ConsumeTag(head)
-		if n < 0 || num != 1 || typ != protowire.BytesType {
+		if !packets.Next() || packets.Num != 1 || packets.Type != protowire.BytesType {
 			return false
 		}
-		packet, k := protowire.ConsumeBytes(head[n:])
-		if k < 0 {
-			return false
-		}
-		head = head[n+k:]
-		for len(packet) > 0 {
-			num, typ, n := protowire.ConsumeTag(packet)
-			if n < 0 {
-				return false
-			}
-			m := protowire.ConsumeFieldValue(num, typ, packet[n:])
-			if m < 0 {
-				return false
-			}
-			if typ == protowire.VarintType && (num == 8 || num == 10 || num == 13) {
+		f := proto.Of(packets.Data)
+		for f.Next() {
+			if f.Type == protowire.VarintType && (f.Num == 8 || f.Num == 10 || f.Num == 13) {
 				return true
 			}
-			packet = packet[n+m:]
+		}
+		if f.Err != nil {
+			return false
 		}
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"perfsim/components"
+	"perfsim/io/internal/proto"
 )
 
 // DebugInfo is the content of a debug_info member: the instructions of one
@@ -249,147 +250,97 @@ func kindOf(v uint64) components.EdgeKind {
 
 func (d *DebugInstruction) parse(b []byte) (mismatch bool, unknown int, err error) {
 	*d = DebugInstruction{Parents: d.Parents[:0], Dataflow: d.Dataflow[:0], Scheduling: d.Scheduling[:0], Attrs: d.Attrs[:0]}
-	var kinds, schedKinds []uint64
-	err = fields(b, func(num protowire.Number, typ protowire.Type, val uint64, data []byte) error {
-		scalar := typ == protowire.VarintType
-		text := typ == protowire.BytesType
+	var flow, sched, kinds, schedKinds []uint64
+	f := proto.Of(b)
+	for f.Next() {
+		scalar := f.Type == protowire.VarintType
+		text := f.Type == protowire.BytesType
 		switch {
-		case num == 1 && scalar:
-			d.ID = val
-		case num == 2 && text:
-			d.Name = string(data)
-		case num == 3 && (scalar || text):
-			return varints(typ, val, data, func(v uint64) { d.Parents = append(d.Parents, v) })
-		case num == 4 && (scalar || text):
-			return varints(typ, val, data, func(v uint64) { d.Dataflow = append(d.Dataflow, Dependency{ID: v}) })
-		case num == 5 && (scalar || text):
-			return varints(typ, val, data, func(v uint64) { d.Scheduling = append(d.Scheduling, Dependency{ID: v}) })
-		case num == 6 && scalar:
-			d.Type = InstructionType(int32(val))
-		case num == 7 && text:
-			a, err := parseAttr(data)
+		case f.Num == 1 && scalar:
+			d.ID = f.Uint
+		case f.Num == 2 && text:
+			d.Name = string(f.Data)
+		case f.Num == 3 && (scalar || text):
+			d.Parents = proto.Ints(d.Parents, &f)
+		case f.Num == 4 && (scalar || text):
+			flow = proto.Ints(flow, &f)
+		case f.Num == 5 && (scalar || text):
+			sched = proto.Ints(sched, &f)
+		case f.Num == 6 && scalar:
+			d.Type = InstructionType(int32(f.Uint))
+		case f.Num == 7 && text:
+			var a Attr
+			if err := scan(f.Data, 1, &a.Key, 2, &a.Value); err != nil {
+				return false, unknown, err
+			}
 			d.Attrs = append(d.Attrs, a)
-			return err
-		case num == 8 && scalar:
-			d.StackFrame = val
-		case num == 9 && (scalar || text):
-			return varints(typ, val, data, func(v uint64) { kinds = append(kinds, v) })
-		case num == 10 && (scalar || text):
-			return varints(typ, val, data, func(v uint64) { schedKinds = append(schedKinds, v) })
+		case f.Num == 8 && scalar:
+			d.StackFrame = f.Uint
+		case f.Num == 9 && (scalar || text):
+			kinds = proto.Ints(kinds, &f)
+		case f.Num == 10 && (scalar || text):
+			schedKinds = proto.Ints(schedKinds, &f)
 		default:
 			unknown++
 		}
-		return nil
-	})
-	mismatch = setKinds(d.Dataflow, kinds)
-	mismatch = setKinds(d.Scheduling, schedKinds) || mismatch
-	return mismatch, unknown, err
-}
-
-// setKinds joins the parallel lists. A file without kinds is an older one, not
-// a mismatch.
-func setKinds(deps []Dependency, kinds []uint64) (mismatch bool) {
-	for i := range min(len(deps), len(kinds)) {
-		deps[i].Kind = kindOf(kinds[i])
 	}
-	return len(kinds) != 0 && len(kinds) != len(deps)
+	if f.Err != nil {
+		return false, unknown, f.Err
+	}
+	d.Dataflow, mismatch = dependencies(d.Dataflow, flow, kinds)
+	var differ bool
+	d.Scheduling, differ = dependencies(d.Scheduling, sched, schedKinds)
+	return mismatch || differ, unknown, nil
 }
 
-func parseAttr(b []byte) (a Attr, err error) {
-	err = fields(b, func(num protowire.Number, typ protowire.Type, _ uint64, data []byte) error {
-		switch {
-		case num == 1 && typ == protowire.BytesType:
-			a.Key = string(data)
-		case num == 2 && typ == protowire.BytesType:
-			a.Value = string(data)
+// dependencies joins the parallel lists. A file without kinds is an older one,
+// not a mismatch.
+func dependencies(dst []Dependency, ids, kinds []uint64) (deps []Dependency, mismatch bool) {
+	for i, id := range ids {
+		d := Dependency{ID: id}
+		if i < len(kinds) {
+			d.Kind = kindOf(kinds[i])
 		}
-		return nil
-	})
-	return a, err
+		dst = append(dst, d)
+	}
+	return dst, len(kinds) != 0 && len(kinds) != len(ids)
 }
 
 func (s *StackFrames) parse(b []byte) (unknown int, err error) {
-	err = fields(b, func(num protowire.Number, typ protowire.Type, _ uint64, data []byte) error {
-		if typ != protowire.BytesType {
+	f := proto.Of(b)
+	for f.Next() {
+		if f.Type != protowire.BytesType || f.Num > 4 {
 			unknown++
-			return nil
+			continue
 		}
-		switch num {
+		switch f.Num {
 		case 1:
-			s.Files = append(s.Files, string(data))
+			s.Files = append(s.Files, string(f.Data))
 		case 2:
-			s.Functions = append(s.Functions, string(data))
+			s.Functions = append(s.Functions, string(f.Data))
 		case 3:
 			var l FileLocation
-			err := numbers(data, &l.File, &l.Function, &l.Line)
+			err = scan(f.Data, 1, &l.File, 2, &l.Function, 3, &l.Line)
 			s.Locations = append(s.Locations, l)
-			return err
 		case 4:
-			var f StackFrame
-			err := numbers(data, &f.Location, &f.Parent)
-			s.Frames = append(s.Frames, f)
-			return err
-		default:
-			unknown++
+			var r StackFrame
+			err = scan(f.Data, 1, &r.Location, 2, &r.Parent)
+			s.Frames = append(s.Frames, r)
 		}
-		return nil
-	})
-	return unknown, err
-}
-
-// numbers reads a message whose fields 1, 2, … are integers.
-func numbers(b []byte, into ...*uint64) error {
-	return fields(b, func(num protowire.Number, typ protowire.Type, val uint64, _ []byte) error {
-		if typ == protowire.VarintType && num >= 1 && int(num) <= len(into) {
-			*into[num-1] = val
+		if err != nil {
+			return unknown, err
 		}
-		return nil
-	})
-}
-
-// varints gives the values of a repeated integer, packed or not.
-func varints(typ protowire.Type, val uint64, data []byte, each func(uint64)) error {
-	if typ == protowire.VarintType {
-		each(val)
-		return nil
 	}
-	for len(data) > 0 {
-		v, n := protowire.ConsumeVarint(data)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		each(v)
-		data = data[n:]
+	if f.Err != nil {
+		return unknown, f.Err
 	}
-	return nil
+	return unknown, nil
 }
 
-// fields takes a message apart. val is set for varints, data for strings,
-// messages and packed lists.
-func fields(b []byte, each func(num protowire.Number, typ protowire.Type, val uint64, data []byte) error) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		var val uint64
-		var data []byte
-		switch typ {
-		case protowire.VarintType:
-			val, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			data, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
-		}
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		if err := each(num, typ, val, data); err != nil {
-			return err
-		}
+// scan is proto.Scan with strings that are copies.
+func scan(b []byte, into ...any) error {
+	if err := proto.Scan(b, func(b []byte) string { return string(b) }, into...); err != nil {
+		return err
 	}
 	return nil
 }

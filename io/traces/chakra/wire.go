@@ -12,6 +12,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/format"
+	"perfsim/io/internal/proto"
 )
 
 // maxMessage bounds one message; real nodes have kilobytes, the global
@@ -25,35 +26,29 @@ func sniffWire(head []byte) bool {
 	if !whole && len(meta) == 0 {
 		return false
 	}
-	fields := 0
-	if !walk(meta, whole, func(num protowire.Number, typ protowire.Type, v []byte, _ uint64) bool {
-		fields++
-		return typ == protowire.BytesType && (num == 1 && printable(v) || num == 2 && attributeLike(v))
-	}) || fields == 0 {
+	if !all(meta, whole, func(f *proto.Fields) bool {
+		return f.Type == protowire.BytesType && (f.Num == 1 && printable(f.Data) || f.Num == 2 && attributeLike(f.Data))
+	}) {
 		return false
 	}
 	if !whole {
 		return true // a metadata message larger than what a sniffer sees
 	}
 	if len(rest) == 0 {
-		return fields > 0 && len(meta) > 2
+		return len(meta) > 2
 	}
 	n, _, whole := splitMessage(rest)
-	fields = 0
-	return walk(n, whole, func(num protowire.Number, typ protowire.Type, v []byte, _ uint64) bool {
-		fields++
-		switch num {
+	return all(n, whole, func(f *proto.Fields) bool {
+		switch f.Num {
 		case 1, 3, 6, 7:
-			return typ == protowire.VarintType
+			return f.Type == protowire.VarintType
 		case 4, 5:
-			return typ == protowire.VarintType || typ == protowire.BytesType
-		case 2:
-			return typ == protowire.BytesType
-		case 8, 9, 10:
-			return typ == protowire.BytesType
+			return f.Type == protowire.VarintType || f.Type == protowire.BytesType
+		case 2, 8, 9, 10:
+			return f.Type == protowire.BytesType
 		}
 		return false
-	}) && fields > 0
+	})
 }
 
 // splitMessage takes the first length-delimited message off b; whole tells
@@ -70,45 +65,25 @@ func splitMessage(b []byte) (msg, rest []byte, whole bool) {
 	return b[:n], b[n:], true
 }
 
-// walk calls f for every field; it returns false where f does or, unless the
-// message is cut off, where the wire format is broken.
-func walk(b []byte, whole bool, f func(num protowire.Number, typ protowire.Type, v []byte, n uint64) bool) bool {
-	for len(b) > 0 {
-		num, typ, k := protowire.ConsumeTag(b)
-		if k < 0 {
-			return !whole
-		}
-		b = b[k:]
-		var v []byte
-		var n uint64
-		switch typ {
-		case protowire.VarintType:
-			n, k = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			v, k = protowire.ConsumeBytes(b)
-			if k < 0 && !whole {
-				if size, used := protowire.ConsumeVarint(b); used > 0 && size <= maxMessage {
-					return f(num, typ, b[used:], 0)
-				}
-			}
-		case protowire.Fixed64Type:
-			n, k = protowire.ConsumeFixed64(b)
-		case protowire.Fixed32Type:
-			var w uint32
-			w, k = protowire.ConsumeFixed32(b)
-			n = uint64(w)
-		default:
+// all reports whether a message has fields, all of which ok takes. A message
+// that is not whole may end anywhere.
+func all(b []byte, whole bool, ok func(f *proto.Fields) bool) bool {
+	f := proto.Of(b)
+	n := 0
+	for ; f.Next(); n++ {
+		if !ok(&f) {
 			return false
 		}
-		if k < 0 {
-			return !whole
-		}
-		if !f(num, typ, v, n) {
-			return false
-		}
-		b = b[k:]
 	}
-	return true
+	group := f.Type > protowire.BytesType && f.Type != protowire.Fixed32Type // or no wire type at all
+	switch {
+	case f.Err == nil:
+	case whole || group:
+		return false
+	case len(f.Data) > 0: // the beginning of a text or message
+		return ok(&f)
+	}
+	return n > 0
 }
 
 func printable(v []byte) bool {
@@ -222,22 +197,22 @@ var errWire = errors.New("broken protobuf encoding")
 
 // metadata keeps the version and the short attributes of GlobalMetadata.
 func (g *graph) metadata(b []byte) error {
-	ok := walk(b, true, func(num protowire.Number, typ protowire.Type, v []byte, _ uint64) bool {
+	f := proto.Of(b)
+	for f.Next() {
 		switch {
-		case num == 1 && typ == protowire.BytesType:
-			g.attribute("version", string(v))
-		case num == 2 && typ == protowire.BytesType:
-			a, ok := parseAttribute(v)
+		case f.Num == 1 && f.Type == protowire.BytesType:
+			g.attribute("version", string(f.Data))
+		case f.Num == 2 && f.Type == protowire.BytesType:
+			a, ok := parseAttribute(f.Data)
 			if !ok {
-				return false
+				return errWire
 			}
 			if a.isText {
 				g.attribute(string(a.name), string(a.text))
 			}
 		}
-		return true
-	})
-	if !ok {
+	}
+	if f.Err != nil {
 		return errWire
 	}
 	return nil
@@ -265,24 +240,24 @@ type attribute struct {
 // fixed32, fixed64, sfixed32, sfixed64 (each followed by its list), bool 27,
 // string 29, bytes 31. An attribute without a value is legal.
 func parseAttribute(b []byte) (a attribute, ok bool) {
-	ok = walk(b, true, func(num protowire.Number, typ protowire.Type, v []byte, n uint64) bool {
-		switch {
+	f := proto.Of(b)
+	for f.Next() {
+		switch num, typ := f.Num, f.Type; {
 		case num == 1 && typ == protowire.BytesType:
-			a.name = v
+			a.name = f.Data
 		case num == 29 && typ == protowire.BytesType:
-			a.text, a.isText = v, true
+			a.text, a.isText = f.Data, true
 		case num == 3 && typ == protowire.Fixed64Type:
-			a.number = fromFloat(math.Float64frombits(n))
+			a.number = fromFloat(math.Float64frombits(f.Uint))
 		case num == 5 && typ == protowire.Fixed32Type:
-			a.number = fromFloat(float64(math.Float32frombits(uint32(n))))
+			a.number = fromFloat(float64(math.Float32frombits(uint32(f.Uint))))
 		case (num == 15 || num == 17) && typ == protowire.VarintType:
-			a.number = uint64(protowire.DecodeZigZag(n))
+			a.number = uint64(protowire.DecodeZigZag(f.Uint))
 		case num >= 7 && num <= 27 && typ != protowire.BytesType:
-			a.number = n
+			a.number = f.Uint
 		}
-		return true
-	})
-	return a, ok
+	}
+	return a, f.Err == nil
 }
 
 func fromFloat(f float64) uint64 {
@@ -303,41 +278,29 @@ func (g *graph) node(b []byte, offset int64) error {
 	var cpu bool
 	var comm collective
 	var commSize, dur uint64
-	packed := func(list []uint64, typ protowire.Type, v []byte, one uint64) ([]uint64, bool) {
-		if typ == protowire.VarintType {
-			return append(list, one), true
-		}
-		for len(v) > 0 {
-			id, k := protowire.ConsumeVarint(v)
-			if k < 0 {
-				return list, false
-			}
-			list = append(list, id)
-			v = v[k:]
-		}
-		return list, typ == protowire.BytesType
-	}
 	var tensor uint64
-	ok := walk(b, true, func(num protowire.Number, typ protowire.Type, v []byte, x uint64) (ok bool) {
-		ok = true
-		switch num {
+	f := proto.Of(b)
+	for f.Next() {
+		want := protowire.VarintType
+		switch f.Num {
 		case 1:
-			n.id, ok = x, typ == protowire.VarintType
+			n.id = f.Uint
 		case 2:
-			name, ok = string(v), typ == protowire.BytesType
+			name, want = string(f.Data), protowire.BytesType
 		case 3:
-			n.kind, ok = nodeType(x), typ == protowire.VarintType
+			n.kind = nodeType(f.Uint)
 		case 4:
-			ctrl, ok = packed(ctrl, typ, v, x)
+			ctrl, want = proto.Ints(ctrl, &f), f.Type
 		case 5:
-			data, ok = packed(data, typ, v, x)
+			data, want = proto.Ints(data, &f), f.Type
 		case 7:
-			dur, ok = x, typ == protowire.VarintType
+			dur = f.Uint
 		case 10:
-			var a attribute
-			if a, ok = parseAttribute(v); !ok {
-				break
+			a, ok := parseAttribute(f.Data)
+			if !ok {
+				return errWire
 			}
+			want = f.Type
 			switch string(a.name) {
 			case "is_cpu_op":
 				cpu = a.number != 0
@@ -354,10 +317,14 @@ func (g *graph) node(b []byte, offset int64) error {
 			case "op_type":
 				opType = string(a.text)
 			}
+		default:
+			want = f.Type
 		}
-		return ok
-	})
-	if !ok {
+		if f.Type != want {
+			return errWire
+		}
+	}
+	if f.Err != nil {
 		return errWire
 	}
 	g.size(&n, cpu, tensor)

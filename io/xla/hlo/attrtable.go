@@ -251,7 +251,7 @@ func (r *attrRow) fromProto(g *opgraph.Graph, op opgraph.OpID, m *message) {
 			g.SetInt(op, r.key, v)
 		}
 	case formYes:
-		if m.val != 0 {
+		if m.Uint != 0 {
 			g.SetInt(op, r.key, 1)
 		}
 	case formEnum:
@@ -259,7 +259,7 @@ func (r *attrRow) fromProto(g *opgraph.Graph, op opgraph.OpID, m *message) {
 			g.SetInt(op, r.key, v)
 		}
 	default:
-		if len(m.data) > 0 {
+		if len(m.Data) > 0 {
 			g.SetAttrStr(op, r.key, m.str())
 		}
 	}

@@ -53,8 +53,8 @@ func findModule(w *wire, b []byte, depth int) ([]byte, bool) {
 		return nil, false
 	}
 	for m := w.message(b); m.next(); {
-		if m.num == 1 && m.typ == protowire.BytesType && len(m.data) > 0 {
-			if mod, ok := findModule(&wire{b: w.b, text: w.text}, m.data, depth+1); ok {
+		if m.Num == 1 && m.Type == protowire.BytesType && len(m.Data) > 0 {
+			if mod, ok := findModule(&wire{b: w.b, text: w.text}, m.Data, depth+1); ok {
 				return mod, true
 			}
 		}
@@ -68,14 +68,14 @@ func looksLikeModule(b []byte) bool {
 	w := &wire{b: b}
 	named, comps := false, false
 	for m := w.message(b); m.next(); {
-		switch m.num {
+		switch m.Num {
 		case 1:
-			named = m.typ == protowire.BytesType && printable(m.data)
+			named = m.Type == protowire.BytesType && printable(m.Data)
 			if !named {
 				return false
 			}
 		case 3:
-			if m.typ != protowire.BytesType {
+			if m.Type != protowire.BytesType {
 				return false
 			}
 			comps = true
@@ -295,7 +295,7 @@ func (r *protoReader) computation(c compProto, seq []int64) {
 
 func (r *protoReader) instrID(b []byte) int64 {
 	for m := r.message(b); m.next(); {
-		if m.num == 35 {
+		if m.Num == 35 {
 			return m.int()
 		}
 	}
@@ -314,17 +314,17 @@ func (r *protoReader) instruction(b []byte) bool {
 	in := &r.in
 	*in = instrProto{operands: in.operands[:0], control: in.control[:0], call: in.call[:0]}
 	for m := r.message(b); m.next(); {
-		switch m.num {
+		switch m.Num {
 		case 1:
 			in.name = m.str()
 		case 2:
 			in.opcode = m.str()
 		case 3:
-			in.shape = m.data
+			in.shape = m.Data
 		case 7:
-			in.meta = m.data
+			in.meta = m.Data
 		case 8:
-			in.literal = m.data
+			in.literal = m.Data
 		case 35:
 			in.id = m.int()
 		case 36:
@@ -448,22 +448,22 @@ func (r *protoReader) shape(b []byte, depth int) (opgraph.ShapeID, bool) {
 	var layoutAt []byte
 	dyn := 0
 	for m := r.message(b); m.next(); {
-		switch m.num {
+		switch m.Num {
 		case 2:
 			var ok bool
-			if elem, ok = primitive(m.val); !ok {
-				return 0, r.failAt(b, "element type %d is unknown", m.val)
+			if elem, ok = primitive(m.Uint); !ok {
+				return 0, r.failAt(b, "element type %d is unknown", m.Uint)
 			}
 		case 3:
 			dims = m.ints(dims)
 		case 4:
-			id, ok := r.shape(m.data, depth+1)
+			id, ok := r.shape(m.Data, depth+1)
 			if !ok {
 				return 0, false
 			}
 			members = append(members, id)
 		case 5:
-			layoutAt = m.data
+			layoutAt = m.Data
 			layout.HasText = true
 		case 6:
 			for _, v := range m.ints(nil) {

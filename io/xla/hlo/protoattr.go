@@ -19,7 +19,7 @@ func (r *protoReader) attributes(op opgraph.OpID, b []byte) bool {
 	var groups opgraph.ReplicaGroups
 	haveGroups := false
 	for m := r.message(b); m.next(); {
-		switch m.num {
+		switch m.Num {
 		case 9:
 			if kind == opgraph.OpParameter {
 				g.Ops.Index[op] = int32(min(max(m.int(), -2), math.MaxInt32))
@@ -31,48 +31,48 @@ func (r *protoReader) attributes(op opgraph.OpID, b []byte) bool {
 		case 14:
 			dims = m.ints(dims)
 		case 15:
-			r.window(op, m.data)
+			r.window(op, m.Data)
 		case 16:
-			r.convDims(op, m.data)
+			r.convDims(op, m.Data)
 		case 17:
 			lo, hi, stride := int64(0), int64(0), int64(0)
-			r.scan(m.data, 1, &lo, 2, &hi, 3, &stride)
+			r.scan(m.Data, 1, &lo, 2, &hi, 3, &stride)
 			slices = append(slices, lo, hi, stride)
 		case 20, 34:
 			gatherSizes = m.ints(gatherSizes)
 		case 21:
-			r.padding(op, m.data)
+			r.padding(op, m.Data)
 		case 30:
-			r.dotDims(op, m.data)
+			r.dotDims(op, m.Data)
 		case 33, 48:
-			r.gatherDims(op, m.data)
+			r.gatherDims(op, m.Data)
 		case 40:
-			g.SetAttrStr(op, opgraph.AttrSharding, string(r.sharding(nil, m.data, 0)))
+			g.SetAttrStr(op, opgraph.AttrSharding, string(r.sharding(nil, m.Data, 0)))
 		case 49:
 			groups.Form = opgraph.GroupsList
-			groups.Sizes, groups.Devices = r.group(groups.Sizes, groups.Devices, m.data)
+			groups.Sizes, groups.Devices = r.group(groups.Sizes, groups.Devices, m.Data)
 			haveGroups = true
 		case 87:
-			groups = r.deviceList(m.data)
+			groups = r.deviceList(m.Data)
 			haveGroups = true
 		case 51:
-			r.precision(op, m.data)
+			r.precision(op, m.Data)
 		case 52:
 			var s, t int64
-			r.scan(m.data, 1, &s, 2, &t)
+			r.scan(m.Data, 1, &s, 2, &t)
 			pairs = append(pairs, s, t)
 		case 68:
-			r.frontend(op, m.data)
+			r.frontend(op, m.Data)
 		case 74:
-			r.outputAliasing(op, m.data)
+			r.outputAliasing(op, m.Data)
 		case 79:
 			if s := m.str(); s != "" && s != "main" {
 				g.SetAttrStr(op, opgraph.AttrThread, s)
 			}
 		case 90:
-			r.raggedDims(op, m.data)
+			r.raggedDims(op, m.Data)
 		default:
-			if row := attrs().byField[int64(m.num)]; row != nil {
+			if row := attrs().byField[int64(m.Num)]; row != nil {
 				row.fromProto(g, op, &m)
 			}
 		}
@@ -237,12 +237,12 @@ func (r *protoReader) group(sizes, devices []int64, b []byte) ([]int64, []int64)
 func (r *protoReader) deviceList(b []byte) opgraph.ReplicaGroups {
 	out := opgraph.ReplicaGroups{Form: opgraph.GroupsList}
 	for m := r.message(b); m.next(); {
-		switch m.num {
+		switch m.Num {
 		case 1:
-			out.Sizes, out.Devices = r.group(out.Sizes, out.Devices, m.data)
+			out.Sizes, out.Devices = r.group(out.Sizes, out.Devices, m.Data)
 		case 2:
 			iota := opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{0, 0}}
-			r.scan(m.data, 1, &iota.Dims[0], 2, &iota.Dims[1], 3, &iota.Reshape, 4, &iota.Perm)
+			r.scan(m.Data, 1, &iota.Dims[0], 2, &iota.Dims[1], 3, &iota.Reshape, 4, &iota.Perm)
 			identity := true
 			for i, d := range iota.Perm {
 				identity = identity && int64(i) == d
@@ -403,7 +403,7 @@ func (r *protoReader) literal(op opgraph.OpID, b []byte) {
 	setFloat := func(v float64) { g.SetFloat(op, roundTo(elem, v)) }
 	isInt := elem.IsInteger() || elem == opgraph.ElemPred
 	for m := r.message(b); m.next(); {
-		switch m.num {
+		switch m.Num {
 		case 2, 4, 5, 6, 7: // preds, s32s, s64s, u32s, u64s
 			if v, ok := m.first(); ok && isInt {
 				set(v)
@@ -417,21 +417,21 @@ func (r *protoReader) literal(op opgraph.OpID, b []byte) {
 				setFloat(v)
 			}
 		case 11, 13: // f16s, bf16s
-			if len(m.data) >= 2 && !isInt {
-				h := binary.LittleEndian.Uint16(m.data)
-				if m.num == 13 {
+			if len(m.Data) >= 2 && !isInt {
+				h := binary.LittleEndian.Uint16(m.Data)
+				if m.Num == 13 {
 					setFloat(float64(math.Float32frombits(uint32(h) << 16)))
 				} else {
 					setFloat(components.HalfFloat(h))
 				}
 			}
 		case 16, 17: // u16s, s16s
-			if len(m.data) >= 2 && isInt {
-				set(uint64(binary.LittleEndian.Uint16(m.data)))
+			if len(m.Data) >= 2 && isInt {
+				set(uint64(binary.LittleEndian.Uint16(m.Data)))
 			}
 		case 3, 15, 22, 21, 26, 27, 30, 31: // u8s, s8s, u4s, s4s, s2s, u2s, s1s, u1s
-			if len(m.data) >= 1 && isInt {
-				set(uint64(m.data[0]))
+			if len(m.Data) >= 1 && isInt {
+				set(uint64(m.Data[0]))
 			}
 		}
 	}

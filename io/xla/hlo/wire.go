@@ -5,10 +5,12 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"perfsim/io/internal/proto"
 )
 
-// wire reads protobuf messages without a schema compiler. Strings are parts
-// of one copy of the input, found by offset.
+// wire holds the protobuf input and the first error. Strings are parts of one
+// copy of the input, found by offset.
 type wire struct {
 	file string
 	b    []byte
@@ -32,127 +34,63 @@ func (w *wire) str(part []byte) string {
 	return w.text[at : at+len(part)]
 }
 
-// message iterates over the fields of a message.
+// message iterates over the fields of a message and keeps the first error.
 type message struct {
-	w    *wire
-	rest []byte
-	num  protowire.Number
-	typ  protowire.Type
-	val  uint64 // varint and fixed values
-	data []byte // length-delimited values
+	proto.Fields
+	w *wire
 }
 
-func (w *wire) message(b []byte) message { return message{w: w, rest: b} }
+func (w *wire) message(b []byte) message { return message{proto.Of(b), w} }
 
-// next reads the next field; false at the end and after a mistake.
 func (m *message) next() bool {
-	if len(m.rest) == 0 || m.w.err != nil {
-		return false
+	if m.Next() {
+		return true
 	}
-	at := m.rest
-	num, typ, n := protowire.ConsumeTag(m.rest)
-	if n < 0 {
-		return m.w.failAt(at, "bad field tag")
-	}
-	m.num, m.typ, m.val, m.data = num, typ, 0, nil
-	m.rest = m.rest[n:]
-	switch typ {
-	case protowire.VarintType:
-		m.val, n = protowire.ConsumeVarint(m.rest)
-	case protowire.Fixed32Type:
-		var v uint32
-		v, n = protowire.ConsumeFixed32(m.rest)
-		m.val = uint64(v)
-	case protowire.Fixed64Type:
-		m.val, n = protowire.ConsumeFixed64(m.rest)
-	case protowire.BytesType:
-		m.data, n = protowire.ConsumeBytes(m.rest)
-	default: // groups: nobody writes them
-		n = -1
-	}
-	if n < 0 {
-		return m.w.failAt(at, "field %d is cut off or malformed", num)
-	}
-	m.rest = m.rest[n:]
-	return true
+	m.w.keep(m.Err)
+	return false
 }
 
-// scan reads the fields of a message into variables: pairs of a field number
-// and a pointer, which says how the field is read. A repeated field, packed or
-// not, goes to a slice; other fields are passed over.
+// keep keeps an error of the wire format.
+func (w *wire) keep(e *proto.Error) {
+	if e != nil {
+		w.failAt(e.At, "%s", e.Msg)
+	}
+}
+
+// scan is proto.Scan with the strings of the input.
 func (w *wire) scan(b []byte, into ...any) {
-	for m := w.message(b); m.next(); {
-		for i := 0; i < len(into); i += 2 {
-			if into[i].(int) != int(m.num) {
-				continue
-			}
-			switch p := into[i+1].(type) {
-			case *int64:
-				*p = m.int()
-			case *uint64:
-				*p = m.val
-			case *uint32:
-				*p = uint32(m.val)
-			case *bool:
-				*p = m.val != 0
-			case *string:
-				*p = m.str()
-			case *[]byte:
-				*p = m.data
-			case *[]int64:
-				*p = m.ints(*p)
-			case *[][]byte:
-				*p = append(*p, m.data)
-			default:
-				panic("hlo: a field cannot be read into this type")
-			}
-			break
-		}
+	if w.err == nil {
+		w.keep(proto.Scan(b, w.str, into...))
 	}
 }
 
-func (m *message) int() int64 { return int64(m.val) }
+func (m *message) int() int64 { return int64(m.Uint) }
 
-func (m *message) str() string { return m.w.str(m.data) }
+func (m *message) str() string { return m.w.str(m.Data) }
 
-// ints appends a repeated integer field, packed or not.
-func (m *message) ints(dst []int64) []int64 {
-	if m.typ != protowire.BytesType {
-		return append(dst, int64(m.val))
-	}
-	for b := m.data; len(b) > 0; {
-		v, n := protowire.ConsumeVarint(b)
-		if n < 0 {
-			m.w.failAt(b, "bad number in a packed list")
-			return dst
-		}
-		dst = append(dst, int64(v))
-		b = b[n:]
-	}
-	return dst
-}
+func (m *message) ints(dst []int64) []int64 { return proto.Ints(dst, &m.Fields) }
 
 // first returns the first element of a repeated scalar field, packed or not.
 func (m *message) first() (uint64, bool) {
-	if m.typ != protowire.BytesType {
-		return m.val, true
+	if m.Type != protowire.BytesType {
+		return m.Uint, true
 	}
-	v, n := protowire.ConsumeVarint(m.data)
+	v, n := protowire.ConsumeVarint(m.Data)
 	return v, n > 0
 }
 
 func (m *message) firstFloat() (float64, bool) {
-	if m.typ == protowire.Fixed32Type {
-		return float64(math.Float32frombits(uint32(m.val))), true
+	if m.Type == protowire.Fixed32Type {
+		return float64(math.Float32frombits(uint32(m.Uint))), true
 	}
-	v, n := protowire.ConsumeFixed32(m.data)
+	v, n := protowire.ConsumeFixed32(m.Data)
 	return float64(math.Float32frombits(v)), n > 0
 }
 
 func (m *message) firstDouble() (float64, bool) {
-	if m.typ == protowire.Fixed64Type {
-		return math.Float64frombits(m.val), true
+	if m.Type == protowire.Fixed64Type {
+		return math.Float64frombits(m.Uint), true
 	}
-	v, n := protowire.ConsumeFixed64(m.data)
+	v, n := protowire.ConsumeFixed64(m.Data)
 	return math.Float64frombits(v), n > 0
 }

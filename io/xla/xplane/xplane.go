@@ -16,6 +16,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/io/format"
+	"perfsim/io/internal/proto"
 	"perfsim/io/traces/kineto"
 )
 
@@ -69,13 +70,14 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 		name = strings.TrimSuffix(name, suffix)
 	}
 	s := &space{ctx: ctx, base: b}
-	if err := s.fields(b, func(num protowire.Number, v []byte, _ uint64) error {
-		if num == 1 {
-			return s.plane(v)
-		}
-		return nil
-	}); err != nil {
+	var planes [][]byte
+	if err := s.scan(b, 1, &planes); err != nil {
 		return nil, fmt.Errorf("%s: %w", src.Name, err)
+	}
+	for _, p := range planes {
+		if err := s.plane(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", src.Name, err)
+		}
 	}
 	m, err := kineto.FromSlices(name, "xplane", s.threads, s.slices)
 	if err != nil {
@@ -96,46 +98,17 @@ type space struct {
 	metadata int
 }
 
-// fields calls f for every field of a message: the bytes of length-delimited
-// ones, the number of others.
-func (s *space) fields(b []byte, f func(num protowire.Number, v []byte, x uint64) error) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return s.broken(b)
-		}
-		var v []byte
-		var x uint64
-		k := -1
-		switch typ {
-		case protowire.VarintType:
-			x, k = protowire.ConsumeVarint(b[n:])
-		case protowire.BytesType:
-			v, k = protowire.ConsumeBytes(b[n:])
-		case protowire.Fixed64Type:
-			x, k = protowire.ConsumeFixed64(b[n:])
-		case protowire.Fixed32Type:
-			var y uint32
-			y, k = protowire.ConsumeFixed32(b[n:])
-			x = uint64(y)
-		}
-		if k < 0 {
-			return s.broken(b)
-		}
-		if err := f(num, v, x); err != nil {
-			return err
-		}
-		b = b[n+k:]
-	}
-	return nil
-}
+// scan reads the fields of a message into variables, as proto.Scan does.
+func (s *space) scan(b []byte, into ...any) error { return s.broken(proto.Scan(b, text, into...)) }
 
 var errWire = errors.New("no protobuf of an XLA profile: the file is damaged or cut short")
 
-// broken names the byte at which the rest of a message is no protobuf: rest is
-// a part of the input.
-func (s *space) broken(rest []byte) error {
-	return fmt.Errorf("byte %d: %w", cap(s.base)-cap(rest), errWire)
+// broken names the byte at which a message is no protobuf, nil for a good one.
+func (s *space) broken(e *proto.Error) error {
+	if e == nil {
+		return nil
+	}
+	return fmt.Errorf("byte %d: %w", cap(s.base)-cap(e.At), errWire)
 }
 
 // kind is the metadata of the events of one name.
@@ -146,64 +119,48 @@ func (s *space) plane(b []byte) error {
 	var id uint64
 	var name string
 	stats, kinds := map[uint64]string{}, map[uint64]kind{}
-	var lines, events [][]byte
-	err := s.fields(b, func(num protowire.Number, v []byte, x uint64) error {
-		switch num {
-		case 1:
-			id = x
-		case 2:
-			name = text(v)
-		case 3:
-			lines = append(lines, v)
-		case 4:
-			events = append(events, v)
-		case 5:
-			return s.entry(v, func(key uint64, v []byte) error {
-				return s.fields(v, func(num protowire.Number, v []byte, _ uint64) error {
-					if num == 2 {
-						stats[key] = text(v)
-					}
-					return nil
-				})
-			})
-		}
-		return nil
-	})
-	if err != nil {
+	var lines, events, names [][]byte
+	if err := s.scan(b, 1, &id, 2, &name, 3, &lines, 4, &events, 5, &names); err != nil {
 		return err
+	}
+	for _, e := range names {
+		key, v, err := s.entry(e)
+		if err != nil {
+			return err
+		}
+		var stat string
+		if err := s.scan(v, 2, &stat); err != nil {
+			return err
+		}
+		stats[key] = stat
 	}
 	if name == "/host:metadata" {
 		s.metadata += len(events)
 		return nil
 	}
 	for _, e := range events {
-		if err := s.entry(e, func(key uint64, v []byte) error {
-			var k kind
-			var long string
-			err := s.fields(v, func(num protowire.Number, v []byte, _ uint64) error {
-				switch num {
-				case 2:
-					long = text(v)
-				case 4:
-					k.name = text(v)
-				case 5:
-					switch stat, value, _ := s.stat(v, stats); stat {
-					case "hlo_op":
-						k.op = value
-					case "tf_op":
-						k.scope = scope(value)
-					}
-				}
-				return nil
-			})
-			if k.name == "" {
-				k.name = long
-			}
-			kinds[key] = k
-			return err
-		}); err != nil {
+		key, v, err := s.entry(e)
+		if err != nil {
 			return err
 		}
+		var k kind
+		var long string
+		var facts [][]byte
+		if err := s.scan(v, 2, &long, 4, &k.name, 5, &facts); err != nil {
+			return err
+		}
+		for _, f := range facts {
+			switch stat, value, _ := s.stat(f, stats); stat {
+			case "hlo_op":
+				k.op = value
+			case "tf_op":
+				k.scope = scope(value)
+			}
+		}
+		if k.name == "" {
+			k.name = long
+		}
+		kinds[key] = k
 	}
 	process := strconv.FormatUint(id, 10) + " " + name
 	for _, l := range lines {
@@ -214,39 +171,27 @@ func (s *space) plane(b []byte) error {
 	return nil
 }
 
-// entry takes an entry of a map from numbers to messages.
-func (s *space) entry(b []byte, f func(key uint64, v []byte) error) error {
-	var key uint64
-	var value []byte
-	if err := s.fields(b, func(num protowire.Number, v []byte, x uint64) error {
-		switch num {
-		case 1:
-			key = x
-		case 2:
-			value = v
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	return f(key, value)
+// entry reads an entry of a map from numbers to messages.
+func (s *space) entry(b []byte) (key uint64, value []byte, err error) {
+	err = s.scan(b, 1, &key, 2, &value)
+	return key, value, err
 }
 
-// stat reads a statistic: its name, its text and its number.
+// stat reads a statistic: its name, its text and its number. A damaged one is
+// read as far as it goes.
 func (s *space) stat(b []byte, stats map[uint64]string) (name, value string, number uint64) {
-	_ = s.fields(b, func(num protowire.Number, v []byte, x uint64) error { // a bad one says nothing
-		switch num {
+	for f := proto.Of(b); f.Next(); {
+		switch f.Num {
 		case 1:
-			name = stats[x]
+			name = stats[f.Uint]
 		case 3, 4:
-			number = x
+			number = f.Uint
 		case 5:
-			value = text(v)
+			value = text(f.Data)
 		case 7:
-			value = stats[x]
+			value = stats[f.Uint]
 		}
-		return nil
-	})
+	}
 	return name, value, number
 }
 
@@ -259,21 +204,7 @@ func (s *space) line(b []byte, process, plane string, stats map[uint64]string, k
 	var id, at uint64
 	var name, display string
 	var events [][]byte
-	if err := s.fields(b, func(num protowire.Number, v []byte, x uint64) error {
-		switch num {
-		case 1:
-			id = x
-		case 2:
-			name = text(v)
-		case 3:
-			at = x
-		case 4:
-			events = append(events, v)
-		case 11:
-			display = text(v)
-		}
-		return nil
-	}); err != nil {
+	if err := s.scan(b, 1, &id, 2, &name, 3, &at, 4, &events, 11, &display); err != nil {
 		return err
 	}
 	if len(events) == 0 {
@@ -288,17 +219,18 @@ func (s *space) line(b []byte, process, plane string, stats map[uint64]string, k
 	for _, e := range events {
 		x := kineto.Slice{Thread: thread}
 		var offset, dur uint64
-		if err := s.fields(e, func(num protowire.Number, v []byte, n uint64) error {
-			switch num {
+		f := proto.Of(e)
+		for f.Next() {
+			switch f.Num {
 			case 1:
-				k := kinds[n]
+				k := kinds[f.Uint]
 				x.Name, x.Op, x.Scope = k.name, k.op, k.scope
 			case 2:
-				offset = n
+				offset = f.Uint
 			case 3:
-				dur = n
+				dur = f.Uint
 			case 4:
-				switch stat, value, number := s.stat(v, stats); stat {
+				switch stat, value, number := s.stat(f.Data, stats); stat {
 				case "hlo_op":
 					x.Op = value
 				case "tf_op":
@@ -307,8 +239,8 @@ func (s *space) line(b []byte, process, plane string, stats map[uint64]string, k
 					x.Correlation = number
 				}
 			}
-			return nil
-		}); err != nil {
+		}
+		if err := s.broken(f.Err); err != nil {
 			return err
 		}
 		// Ends are rounded, not durations, so that neighbours do not overlap.
