@@ -21,6 +21,7 @@ type emitter struct {
 	bodyOf map[opgraph.CompID][]spec
 	counts map[opgraph.OpKind]int
 	whole  map[string]int // by name, operators that every device does whole though an operand is cut
+	uneven bool           // parts are not of one size
 }
 
 // local returns the shape of one device's part.
@@ -45,6 +46,7 @@ func (e *emitter) local(s opgraph.ShapeID, list []spec) opgraph.ShapeID {
 	dims := append([]int64(nil), t.Dims(s)...)
 	for d := range dims {
 		if n := e.ax.size(list[0].at(d)); n > 1 {
+			e.uneven = e.uneven || dims[d]%n != 0
 			dims[d] = (dims[d] + n - 1) / n
 		}
 	}
@@ -295,6 +297,9 @@ func (e *emitter) op(op opgraph.OpID, kind opgraph.OpKind) opgraph.OpID {
 		}
 		return e.r.CopyAs(op, shape, []opgraph.Operand{{Op: v}})
 	}
+	if m, ok := e.edge(op); ok {
+		return e.cross(op, m)
+	}
 	d := e.decide(op)
 	if e.doneWhole(op, &d) {
 		name := kind.String()
@@ -331,6 +336,25 @@ func (e *emitter) op(op opgraph.OpID, kind opgraph.OpKind) opgraph.OpID {
 	}
 	v, natural = e.sum(op, v, d.sums(), natural, out[0])
 	return e.recut(op, v, g.Ops.Shape[op], natural, out[0])
+}
+
+// cross hands arrays over the edge of a manual region: each device's part is
+// the same inside and outside.
+func (e *emitter) cross(op opgraph.OpID, m edge) opgraph.OpID {
+	g := e.g
+	var list []opgraph.OpID
+	for i, s := range arrays(&g.Shapes, g.Ops.Shape[op], nil) {
+		v := e.value(g.Operands(op)[i], m.args[i:i+1])
+		if shape := e.local(s, m.results[i:i+1]); !e.to.Shapes.SameArray(e.to.Ops.Shape[v], shape) {
+			v = e.add(op, opgraph.OpCustomCall, shape, v)
+			e.to.SetAttrStr(v, opgraph.AttrCustomCallTarget, "SPMDFullToShardShape")
+		}
+		list = append(list, v)
+	}
+	if !g.Shapes.IsTuple(g.Ops.Shape[op]) {
+		return list[0]
+	}
+	return e.add(op, opgraph.OpTuple, e.local(g.Ops.Shape[op], m.results), list...)
 }
 
 // doneWhole reports whether d leaves nothing of an operator cut though an
@@ -501,6 +525,9 @@ func (e *emitter) note(devices int64) string {
 	text := fmt.Sprintf("one of %d devices, cut by the module's shardings", devices)
 	if len(parts) > 0 {
 		text += "; inserted " + strings.Join(parts, ", ")
+	}
+	if e.uneven {
+		text += "; where the devices' parts differ, the largest"
 	}
 	parts = nil
 	for _, name := range slices.Sorted(maps.Keys(e.whole)) {

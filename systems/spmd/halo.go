@@ -134,7 +134,7 @@ func (a *axes) neighbours(s axisSet, step int) (pairs []int64) {
 			base += at % x.size * x.stride
 			at /= x.size
 		}
-		pairs = append(pairs, d, base)
+		pairs = append(pairs, a.device(d), a.device(base))
 	}
 	return pairs
 }

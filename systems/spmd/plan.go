@@ -3,6 +3,7 @@ package spmd
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,6 +44,8 @@ func arrays(t *opgraph.ShapeTable, s opgraph.ShapeID, dst []opgraph.ShapeID) []o
 	return dst
 }
 
+var unspecified = regexp.MustCompile(`unspecified_dims=\[([\d,]*)\]`)
+
 // annotations reads the shardings of every operator.
 func (p *planner) annotations() error {
 	g := p.g
@@ -52,9 +55,9 @@ func (p *planner) annotations() error {
 		if text := g.AttrStr(op, opgraph.AttrSharding); text != "" {
 			list, err = p.ax.parseHLO(text)
 		}
-		if m := sdyAttribute.FindStringSubmatch(g.AttrStr(op, opgraph.AttrFrontend)); err == nil && m != nil {
+		if text := sdyText(g.AttrStr(op, opgraph.AttrFrontend), "sharding"); err == nil && text != "" {
 			var other []spec
-			if other, err = p.ax.parseSdy(m[1], p.meshes); list == nil {
+			if other, err = p.ax.parseSdy(text, p.meshes); list == nil {
 				list = other
 			}
 		}
@@ -73,10 +76,16 @@ func (p *planner) annotations() error {
 		}
 		for i, s := range list {
 			for d, cut := range s.dims {
-				if cut != 0 && (d >= g.Shapes.Rank(shapes[i]) || p.ax.size(cut) > g.Shapes.Dims(shapes[i])[d]) {
+				if cut != 0 && d >= g.Shapes.Rank(shapes[i]) {
 					list[i] = spec{}
 					break
 				}
+			}
+		}
+		if m := unspecified.FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil && target(g, op) == "Sharding" {
+			open, _ := numbers(m[1])
+			for _, d := range open {
+				list[0].open |= 1 << min(d, 63)
 			}
 		}
 		p.ann[op] = list
@@ -110,13 +119,23 @@ func (p *planner) backward() {
 	}
 }
 
+// Shardy's marks of the edges of a manual region, in XLA's export of it.
+const (
+	globalToLocal = "xla.sdy.GlobalToLocalShape"
+	localToGlobal = "xla.sdy.LocalToGlobalShape"
+)
+
 // target returns the target of a custom call; "" for other operators, and for
-// the partitioner's marks where they have not one array.
+// the partitioner's marks where they have not one array. Shardy's other marks
+// in XLA's export are constraints.
 func target(g *opgraph.Graph, op opgraph.OpID) string {
 	if g.Ops.Kind[op] != opgraph.OpCustomCall {
 		return ""
 	}
 	t := g.AttrStr(op, opgraph.AttrCustomCallTarget)
+	if strings.HasPrefix(t, "xla.sdy.") && t != globalToLocal && t != localToGlobal {
+		t = "Sharding"
+	}
 	switch t {
 	case "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape":
 		args := g.Operands(op)
@@ -199,6 +218,9 @@ func (p *planner) op(op opgraph.OpID, depth int) ([]spec, error) {
 	kind := g.Ops.Kind[op]
 	switch kind {
 	case opgraph.OpTuple, opgraph.OpOptBarrier, opgraph.OpDomain:
+		if ann := p.ann[op]; kind == opgraph.OpTuple && op == g.Comps.Root[g.Entry] && len(ann) == n {
+			return ann, nil // what the module returns
+		}
 		return all, nil
 	case opgraph.OpAddDependency:
 		return p.operand(args[0]), nil
@@ -234,7 +256,13 @@ func (p *planner) op(op opgraph.OpID, depth int) ([]spec, error) {
 		return ann, nil
 	}
 	if ann, ok := p.ann[op]; ok && len(ann) == n {
+		if n == 1 && ann[0].open != 0 {
+			return []spec{p.opened(op, ann[0])}, nil
+		}
 		return ann, nil
+	}
+	if m, ok := p.edge(op); ok {
+		return m.results, nil
 	}
 	if n == 1 && p.makesFree(op, kind, all) {
 		return []spec{{free: true}}, nil
@@ -244,6 +272,75 @@ func (p *planner) op(op opgraph.OpID, depth int) ([]spec, error) {
 		return make([]spec, n), nil
 	}
 	return slices.Repeat([]spec{d.out()}, n), nil
+}
+
+// edge is how the arrays that enter or leave a manual region are cut, before
+// and behind it.
+type edge struct{ args, results []spec }
+
+// edge reads Shardy's mark of the edge of a manual region. ok is false where op
+// is none. The manual axes, along which shapes are local inside, cut nothing
+// there.
+func (p *planner) edge(op opgraph.OpID) (m edge, ok bool) {
+	g := p.g
+	t := target(g, op)
+	attr, global := "in_shardings", func(i int) opgraph.ShapeID { return g.OperandShape(g.Operands(op)[i]) }
+	local := arrays(&g.Shapes, g.Ops.Shape[op], nil)
+	switch t {
+	case globalToLocal:
+	case localToGlobal:
+		shapes := local
+		attr, global = "out_shardings", func(i int) opgraph.ShapeID { return shapes[i] }
+		local = nil
+		for _, o := range g.Operands(op) {
+			local = append(local, g.OperandShape(o))
+		}
+	default:
+		return m, false
+	}
+	results := 1
+	if g.Shapes.IsTuple(g.Ops.Shape[op]) {
+		results = len(g.Shapes.Tuple(g.Ops.Shape[op]))
+	}
+	if len(g.Operands(op)) != results || len(arrays(&g.Shapes, g.Ops.Shape[op], nil)) != results {
+		return m, false
+	}
+	cuts, err := p.ax.parseSdy(sdyText(g.AttrStr(op, opgraph.AttrFrontend), attr), p.meshes)
+	if err != nil || len(cuts) != len(local) {
+		return m, false
+	}
+	inside := make([]spec, len(cuts))
+	for i, c := range cuts {
+		whole, part := g.Shapes.Dims(global(i)), g.Shapes.Dims(local[i])
+		if len(whole) != len(part) || g.Shapes.IsTuple(global(i)) || g.Shapes.IsTuple(local[i]) || len(c.dims) > len(part) {
+			return m, false
+		}
+		inside[i].dims = make([]axisSet, len(part))
+		for d := range c.dims {
+			if part[d] == whole[d] {
+				inside[i].dims[d] = c.dims[d]
+			}
+		}
+	}
+	if t == localToGlobal {
+		return edge{inside, cuts}, true
+	}
+	return edge{cuts, inside}, true
+}
+
+// opened cuts the open dimensions of a stated sharding along with the operands.
+func (p *planner) opened(op opgraph.OpID, stated spec) spec {
+	d := p.decide(op)
+	if !d.known {
+		return stated
+	}
+	s := spec{dims: slices.Clone(stated.dims)}
+	for i, cut := range d.out().dims {
+		if i < len(s.dims) && stated.open>>i&1 != 0 {
+			s.dims[i] |= cut &^ stated.used()
+		}
+	}
+	return s
 }
 
 // whole makes free values plain ones.
@@ -285,6 +382,11 @@ func (p *planner) makesFree(op opgraph.OpID, kind opgraph.OpKind, args []spec) b
 func (p *planner) while(op opgraph.OpID, state []spec, depth int) ([]spec, error) {
 	g := p.g
 	body := g.Called(op, opgraph.RoleBody)
+	for i, a := range p.ann[op] {
+		if i < len(state) && state[i].used() == 0 {
+			state[i].dims = a.dims
+		}
+	}
 	for range 4 {
 		if err := p.comp(body, slices.Clone(state), depth+1); err != nil {
 			return nil, err
@@ -418,7 +520,9 @@ func (p *planner) decide(op opgraph.OpID) decision {
 	return d
 }
 
-// divides reports whether all dimensions of a factor can be cut so.
+// divides reports whether all dimensions of a factor can be cut so. Dimensions
+// of one size need not be multiples of the parts: the partitioner pads the last
+// part. Where a reshape splits or merges dimensions, all parts must be equal.
 func (p *planner) divides(op opgraph.OpID, f *factor, cut axisSet) bool {
 	g := p.g
 	n := p.ax.size(cut)
@@ -431,18 +535,28 @@ func (p *planner) divides(op opgraph.OpID, f *factor, cut axisSet) bool {
 			}
 		}
 	}
+	var sizes []int64
 	for i, o := range g.Operands(op) {
 		if a := f.args[i]; a >= 0 {
-			if dims := g.Shapes.Dims(g.OperandShape(o)); a >= len(dims) || dims[a]%n != 0 {
+			dims := g.Shapes.Dims(g.OperandShape(o))
+			if a >= len(dims) {
 				return false
 			}
+			sizes = append(sizes, dims[a])
 		}
 	}
 	if f.out >= 0 {
 		for _, s := range arrays(&g.Shapes, g.Ops.Shape[op], nil) {
-			if dims := g.Shapes.Dims(s); f.out >= len(dims) || dims[f.out]%n != 0 {
+			dims := g.Shapes.Dims(s)
+			if f.out >= len(dims) {
 				return false
 			}
+			sizes = append(sizes, dims[f.out])
+		}
+	}
+	for _, size := range sizes {
+		if size != sizes[0] {
+			return !slices.ContainsFunc(sizes, func(x int64) bool { return x%n != 0 })
 		}
 	}
 	return true
@@ -459,7 +573,7 @@ func pending(g *opgraph.Graph) bool {
 	for _, c := range g.BottomUp() {
 		for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
 			text := g.AttrStr(op, opgraph.AttrSharding)
-			cut = cut || strings.Contains(text, "devices=") || strings.Contains(g.AttrStr(op, opgraph.AttrFrontend), "xla.sdy.sharding")
+			cut = cut || strings.Contains(text, "devices=") || strings.Contains(text, "mesh[") || strings.Contains(g.AttrStr(op, opgraph.AttrFrontend), "xla.sdy.sharding")
 			manual = manual || strings.Contains(text, "manual") || target(g, op) == "SPMDFullToShardShape"
 			joined = joined || g.Ops.Kind[op].IsCollective() && g.IntOr(op, opgraph.AttrUseGlobalDeviceIDs, 0) != 0
 		}

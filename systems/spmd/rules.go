@@ -76,7 +76,7 @@ func ruleOf(g *opgraph.Graph, op opgraph.OpID) (r rule, known bool) {
 		s = m[0]
 	}
 	o := &operator{g, op, kind, g.Shapes.Dims(s)}
-	if kind.IsElementwise() || kind == opgraph.OpCustomCall && r.n == 1 && slices.Equal(o.dims(0), o.out) && g.AttrStr(op, opgraph.AttrCustomCallTarget) == "Sharding" {
+	if kind.IsElementwise() || target(g, op) == "Sharding" {
 		for d := range o.out {
 			r.each(g, op, len(o.out), d, d)
 		}
@@ -114,6 +114,10 @@ func ruleOf(g *opgraph.Graph, op opgraph.OpID) (r rule, known bool) {
 		r.gather(g, op, o.dims(0), o.dims(1), len(o.out))
 	case opgraph.OpScatter:
 		r.scatter(g, op, o.dims(0), o.dims(1))
+	case opgraph.OpCustomCall:
+		if known = target(g, op) == "TopK" && r.n == 1; known {
+			r.topK(o)
+		}
 	case opgraph.OpCholesky, opgraph.OpTriangularSolve, opgraph.OpFFT:
 		r.linear(o)
 	default:

@@ -22,6 +22,8 @@ type spec struct {
 	// free marks a value that any device can make in any cut at no cost in
 	// communication: constants and what is computed of them alone.
 	free bool
+	// open is a bit for each dimension that propagation may cut further.
+	open uint64
 }
 
 func (s spec) at(i int) axisSet {
@@ -65,6 +67,20 @@ type axis struct{ stride, size int64 }
 type axes struct {
 	list    []axis
 	devices int64
+	// order is the device at each place of the numbering, such as a ring that
+	// follows the wires, and places its inverse; nil where both are the same.
+	order, places []int64
+}
+
+// maxOrder is the largest number of devices with a numbering of their own.
+const maxOrder = 1 << 12
+
+// device returns the device at a place of the numbering.
+func (a *axes) device(place int64) int64 {
+	if a.order == nil || place >= int64(len(a.order)) {
+		return place
+	}
+	return a.order[place]
 }
 
 var errAxes = errors.New("the shardings do not cut the devices along common axes")
@@ -118,7 +134,7 @@ func (a *axes) groups(s axisSet) opgraph.ReplicaGroups {
 		}
 		hi = max(hi, x.stride*x.size)
 	}
-	if lo > 0 && hi/lo == n && a.devices%hi == 0 { // neighbouring axes
+	if a.order == nil && lo > 0 && hi/lo == n && a.devices%hi == 0 { // neighbouring axes
 		r := opgraph.ReplicaGroups{Form: opgraph.GroupsIota, Dims: []int64{a.devices / n, n}, Reshape: []int64{a.devices / hi, n, lo}, Perm: []int64{0, 2, 1}}
 		if lo == 1 {
 			r.Reshape, r.Perm = []int64{a.devices}, nil
@@ -140,7 +156,7 @@ func (a *axes) groups(s axisSet) opgraph.ReplicaGroups {
 		if byKey[key] == nil {
 			keys = append(keys, key)
 		}
-		byKey[key] = append(byKey[key], d)
+		byKey[key] = append(byKey[key], a.device(d))
 	}
 	r := opgraph.ReplicaGroups{Form: opgraph.GroupsList}
 	for _, k := range keys {
@@ -165,9 +181,24 @@ func (a *axes) parseHLO(text string) (list []spec, err error) {
 		}
 		return list, nil
 	}
+	if named, ok := strings.CutPrefix(in, "mesh["); ok { // mesh['x'=4], [{'x'}, {}]
+		if before, ids, ok := strings.Cut(named, " device_ids=("); ok { // how the devices are numbered
+			_, rest, _ := strings.Cut(ids, "), ")
+			named = before + rest
+		}
+		list, err = a.parseSdy(strings.ReplaceAll("<mesh<["+strings.Replace(named, "]", "]>", 1), "'", `"`), nil)
+		if err == nil && len(list) == 0 {
+			list = []spec{{}}
+		}
+		return list, err
+	}
 	rest, ok := strings.CutPrefix(in, "devices=[")
 	if !ok {
-		return []spec{{}}, nil // replicated, maximal, manual, unknown
+		word, _, _ := strings.Cut(in, " ")
+		if !slices.Contains([]string{"replicated", "maximal", "manual", "unknown", "unreduced"}, word) {
+			return nil, fmt.Errorf("sharding %s is not understood", text)
+		}
+		return []spec{{}}, nil
 	}
 	dimText, rest, ok := strings.Cut(rest, "]")
 	tiles, ok2 := numbers(dimText)
@@ -182,7 +213,7 @@ func (a *axes) parseHLO(text string) (list []spec, err error) {
 		return nil, fmt.Errorf("sharding %s has %d tiles", text, total)
 	}
 	a.devices = max(a.devices, total)
-	strides, sizes, err := deviceOrder(rest, total)
+	strides, sizes, err := a.deviceOrder(rest, total)
 	if err != nil {
 		return nil, fmt.Errorf("sharding %s: %w", text, err)
 	}
@@ -227,7 +258,7 @@ func (a *axes) parseHLO(text string) (list []spec, err error) {
 
 // deviceOrder reads "<=[4,2]T(1,0)", or a list of devices, as a mixed-radix
 // numbering: sizes and device strides, major first.
-func deviceOrder(text string, total int64) (strides, sizes []int64, err error) {
+func (a *axes) deviceOrder(text string, total int64) (strides, sizes []int64, err error) {
 	if rest, ok := strings.CutPrefix(text, "<=["); ok {
 		dimText, rest, _ := strings.Cut(rest, "]")
 		dims, ok := numbers(dimText)
@@ -261,7 +292,18 @@ func deviceOrder(text string, total int64) (strides, sizes []int64, err error) {
 			seen[p] = true
 			strides, sizes = append(strides, stride[p]), append(sizes, dims[p])
 		}
-		return strides, sizes, nil
+		if a.order == nil || total != int64(len(a.order)) {
+			return strides, sizes, nil
+		}
+		list := make([]int64, total)
+		for i := range list {
+			at := int64(i)
+			for k := len(sizes) - 1; k >= 0; k-- {
+				list[i] += at % sizes[k] * strides[k]
+				at /= sizes[k]
+			}
+		}
+		return a.strides(list)
 	}
 	end := 0
 	for end < len(text) && (text[end] == ',' || text[end] >= '0' && text[end] <= '9') {
@@ -271,7 +313,41 @@ func deviceOrder(text string, total int64) (strides, sizes []int64, err error) {
 	if !ok || int64(len(list)) != total {
 		return nil, nil, fmt.Errorf("it lists %d devices for %d tiles", len(list), total)
 	}
-	// Find the strides: runs of equal steps, from the minor end.
+	if strides, sizes, err = a.strides(list); err == nil || a.order != nil || len(a.list) > 0 {
+		return strides, sizes, err
+	}
+	// No cut so far relies on the devices' own numbers: the first list that is
+	// no grid of them gives the numbering.
+	if total > maxOrder {
+		return nil, nil, err
+	}
+	places := slices.Repeat([]int64{-1}, int(total))
+	for i, d := range list {
+		if d >= total || places[d] >= 0 {
+			return nil, nil, err
+		}
+		places[d] = int64(i)
+	}
+	a.order, a.places = list, places
+	return a.strides(list)
+}
+
+// strides finds what mixed-radix numbering gives a list of devices.
+func (a *axes) strides(list []int64) (strides, sizes []int64, err error) {
+	if a.order != nil {
+		if len(list) != len(a.order) {
+			return nil, nil, errAxes
+		}
+		list = slices.Clone(list)
+		for i, d := range list {
+			if d >= int64(len(a.places)) {
+				return nil, nil, errAxes
+			}
+			list[i] = a.places[d]
+		}
+	}
+	total := int64(len(list))
+	// Runs of equal steps, from the minor end.
 	for n := int64(1); n < total; {
 		step, r := list[n]-list[0], int64(1)
 		for n*r < total && list[n*r]-list[n*(r-1)] == step {
@@ -349,6 +425,9 @@ func (a *axes) parseSdy(text string, known map[string]mesh) (list []spec, err er
 		case i < 0 || j >= 0 && j < i: // the mesh itself stands in the place of its name
 			axes, rest, _ := strings.Cut(text[j+len("<mesh<["):], "]")
 			m, text = parseMesh(axes), rest
+			if ids, _, ok := strings.Cut(rest, ">"); ok { // behind the numbers of its devices
+				text = rest[len(ids):]
+			}
 		default:
 			var ok bool
 			name, text, _ = strings.Cut(text[i+2:], ",")
@@ -402,13 +481,27 @@ func (a *axes) parseSdy(text string, known map[string]mesh) (list []spec, err er
 				}
 				set |= x
 			}
+			if strings.Contains(dim, "?") && len(s.dims) < 64 {
+				s.open |= 1 << len(s.dims)
+			}
 			s.dims = append(s.dims, set)
 		}
 		list = append(list, s)
 	}
 }
 
-var sdyAttribute = regexp.MustCompile(`xla\.sdy\.sharding="((?:[^"\\]|\\.)*)"`)
+var sdyAttribute = regexp.MustCompile(`xla\.sdy\.(sharding|in_shardings|out_shardings)="((?:[^"\\]|\\.)*)"`)
+
+// sdyText returns the text of one of Shardy's shardings among frontend
+// attributes, "" where it is not there.
+func sdyText(attributes, key string) string {
+	for _, m := range sdyAttribute.FindAllStringSubmatch(attributes, -1) {
+		if m[1] == key {
+			return m[2]
+		}
+	}
+	return ""
+}
 
 // splitTop splits at commas outside brackets.
 func splitTop(s string) []string {

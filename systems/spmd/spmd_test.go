@@ -144,6 +144,46 @@ func TestPartition(t *testing.T) {
   a = f32[64,32]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<mesh<[\"x\"=4]>, [{\"x\"}, {}]>"}
   ROOT n = f32[64,32]{1,0} negate(a)
 }`, "parameter f32[16,32]; negate f32[16,32]"},
+		{"dimensions that the devices do not divide are padded", `ENTRY e {
+  a = f32[10,32]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}
+  b = f32[32,16]{1,0} parameter(1)
+  d = f32[10,16]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT n = f32[10,16]{1,0} negate(d)
+}`, "parameter f32[3,32]; parameter f32[32,16]; dot f32[3,16]; negate f32[3,16]"},
+		{"devices in the order of a ring", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), sharding={devices=[1,4]0,1,3,2}
+  b = f32[32,16]{1,0} parameter(1), sharding={devices=[4,1]0,1,3,2}
+  ROOT d = f32[64,16]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}`, "parameter f32[64,8]; parameter f32[8,16]; dot f32[64,16]; all-reduce f32[64,16] over [0 1 3 2]"},
+		{"named axes", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), sharding={mesh['x'=2,'y'=2], [{'x'}, {}], manual={'y'}}
+  b = f32[32,16]{1,0} parameter(1), sharding={mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)), [{}, {'y', ?}]}
+  c = f32[32,16]{1,0} parameter(2), sharding={mesh[], replicated}
+  ROOT d = f32[64,16]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}`, "parameter f32[32,32]; parameter f32[32,8]; parameter f32[32,16]; dot f32[32,8]"},
+		{"what the module returns", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}
+  n = f32[64,32]{1,0} negate(a)
+  ROOT t = (f32[64,32], f32[64,32]) tuple(n, a), sharding={{devices=[4,1]<=[4]}, {replicated}}
+}`, "parameter f32[16,32]; negate f32[16,32]; all-gather f32[64,32] over [0 1 2 3]"},
+		{"open dimensions of constraints stay as they are", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}
+  s = f32[64,32]{1,0} custom-call(a), custom_call_target="Sharding", backend_config="unspecified_dims=[0]", sharding={devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}
+  t = f32[64,32]{1,0} custom-call(s), custom_call_target="Sharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding<mesh<[\"x\"=2, \"y\"=2]>, [{\"x\", ?}, {?}]>"}
+  ROOT n = f32[64,32]{1,0} negate(t)
+}`, "parameter f32[32,32]; slice f32[32,16]; negate f32[32,16]"},
+		{"TopK as a call", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT t = (f32[64,8], s32[64,8]) custom-call(a), custom_call_target="TopK"
+}`, "parameter f32[16,32]; custom-call (f32[16,8], s32[16,8])"},
+		{"Shardy's marks of a manual region", `ENTRY e {
+  a = f32[64,32]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}
+  l = (f32[16,32], f32[64,32]) custom-call(a, a), custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<mesh<[\"x\"=4]>, [{\"x\"}, {}]>, <mesh<[\"x\"=4]>, [{}, {}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>"}
+  x = f32[16,32]{1,0} get-tuple-element(l), index=0
+  n = f32[16,32]{1,0} negate(x)
+  o = f32[64,32]{1,0} custom-call(n), custom_call_target="xla.sdy.LocalToGlobalShape", frontend_attributes={xla.sdy.out_shardings="#sdy.sharding_per_value<[<mesh<[\"x\"=4]>, [{\"x\"}, {}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>"}
+  ROOT r = f32[64,32]{1,0} custom-call(o), custom_call_target="xla.sdy.FuncResultSharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<mesh<[\"x\"=4]>, [{\"x\"}, {}]>]>"}
+}`, "parameter f32[16,32]; all-gather f32[64,32] over [0 1 2 3]; negate f32[16,32]"},
 		{"Shardy", `ENTRY e {
   a = f32[64,32]{1,0} parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
   ROOT n = f32[64,32]{1,0} negate(a)
@@ -250,6 +290,8 @@ func FuzzPartition(f *testing.F) {
 		"ENTRY e {\n a = f32[64,32] parameter(0), sharding={devices=[4,1]<=[4]}\n b = f32[32,16] parameter(1), sharding={devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}\n ROOT d = f32[64,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}",
 		"ENTRY e {\n a = f32[8,64,64,16] parameter(0), sharding={devices=[1,4,1,1]<=[4]}\n k = f32[3,3,16,32] parameter(1)\n ROOT c = f32[8,64,64,32] convolution(a, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n}",
 		"ENTRY e {\n a = f32[64,32] parameter(0), frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<mesh<[\\\"x\\\"=4]>, [{\\\"x\\\"}, {}]>\"}\n ROOT n = f32[64,32] negate(a)\n}",
+		"ENTRY e {\n a = f32[10,32] parameter(0), sharding={devices=[1,4]0,1,3,2}\n b = f32[10,32] parameter(1), sharding={mesh['x'=2,'y'=2], [{'y'}, {'x'}]}\n s = f32[10,32] add(a, b)\n ROOT t = (f32[10,32], f32[10,32]) tuple(s, a), sharding={{devices=[4,1]<=[4]}, {replicated}}\n}",
+		"ENTRY e {\n a = f32[64,32] parameter(0)\n l = (f32[16,32], f32[64,32]) custom-call(a, a), custom_call_target=\"xla.sdy.GlobalToLocalShape\", frontend_attributes={xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<mesh<[\\\"x\\\"=4]>, [{\\\"x\\\"}, {}]>, <mesh<[\\\"x\\\"=4]>, [{}, {}]>]>\"}\n ROOT x = f32[16,32] get-tuple-element(l), index=0\n}",
 		"ENTRY e {\n a = f32[64,32] parameter(0), sharding={devices=[2,2]0,2,1,3}\n s = f32[64,32] custom-call(a), custom_call_target=\"Sharding\", sharding={devices=[1,4]<=[4]}\n r = f32[8,8,32] reshape(s)\n ROOT t = f32[32,8,8] transpose(r), dimensions={2,0,1}\n}",
 	} {
 		f.Add("HloModule m, num_partitions=4\n" + s)
@@ -290,8 +332,9 @@ func TestLeftAlone(t *testing.T) {
 // Shardings that cannot be followed give the whole module, and say so.
 func TestWhole(t *testing.T) {
 	for _, c := range []struct{ attr, want string }{
+		{`sharding={{devices=[4,1]<=[4]}, {tiles=[4,1]}}`, "all 4 devices' work on one core: the module is not partitioned (sharding {tiles=[4,1]} is not understood)"},
 		{`frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}`, "all 4 devices' work on one core: the module is not partitioned (mesh @mesh is not defined)"},
-		{`sharding={devices=[4,1]0,3,1,2}`, "all 4 devices' work on one core: the module is not partitioned (sharding {devices=[4,1]0,3,1,2}: the shardings do not cut the devices along common axes)"},
+		{`sharding={devices=[4,1]0,3,1,1}`, "all 4 devices' work on one core: the module is not partitioned (sharding {devices=[4,1]0,3,1,1}: the shardings do not cut the devices along common axes)"},
 	} {
 		g := read(t, "HloModule m, num_partitions=4\nENTRY e {\n a = f32[64,32] parameter(0), "+c.attr+"\n ROOT n = f32[64,32] negate(a)\n}")
 		if to, note := Partition(g); to != g || note == nil || note.Text != c.want {

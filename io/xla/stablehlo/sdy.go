@@ -173,11 +173,18 @@ func (e *emitter) setSdy(op opgraph.OpID, text string) {
 	e.g.SetAttrStr(op, opgraph.AttrFrontend, "{xla.sdy.sharding="+strconv.Quote(text)+"}")
 }
 
-// setFrontend keeps a sharding of Shardy that was exported as a frontend
-// attribute: {xla.sdy.sharding = "…"}.
+// setFrontend keeps the shardings of Shardy that were exported as frontend
+// attributes: {xla.sdy.sharding = "…"}; of the edges of a manual computation,
+// {xla.sdy.in_shardings = "…"}.
 func (e *emitter) setFrontend(op opgraph.OpID, dict string) {
-	if v, ok := inDict(dict, "xla.sdy.sharding"); ok {
-		e.setSdy(op, unescape(strings.Trim(v, `"`)))
+	var list []string
+	for _, key := range []string{"xla.sdy.sharding", "xla.sdy.in_shardings", "xla.sdy.out_shardings"} {
+		if v, ok := inDict(dict, key); ok {
+			list = append(list, key+"="+strconv.Quote(unescape(strings.Trim(v, `"`))))
+		}
+	}
+	if list != nil {
+		e.g.SetAttrStr(op, opgraph.AttrFrontend, "{"+strings.Join(list, ",")+"}")
 	}
 }
 
