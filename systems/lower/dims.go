@@ -42,6 +42,9 @@ func setDims(g *opgraph.Graph, given map[string]int64) (*opgraph.Graph, error) {
 	}
 	d := &dimSetter{g: r.To, given: given, used: map[string]bool{AnyDim: true}, done: make([]bool, g.NumComps())}
 	d.comp(g.Entry, nil)
+	d.backward()
+	d.done, d.open, d.last = make([]bool, g.NumComps()), nil, true
+	d.comp(g.Entry, nil)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !d.used[name] {
 			return nil, fmt.Errorf("--dim %s: no unknown dimension has this name; %s", name, d.names())
@@ -68,6 +71,7 @@ type dimSetter struct {
 	all   []string        // names of the unknown dimensions of parameters
 	open  []openDim
 	done  []bool
+	last  bool // the pass that names what neither operands nor users give
 }
 
 // openDim is a dimension whose size nothing gives.
@@ -93,7 +97,7 @@ func (d *dimSetter) missing() error {
 			what, flags = append(what, text), append(flags, "--dim "+o.name+"=N")
 		}
 	}
-	noun := "dimension"
+	noun := "a dimension"
 	if len(what) > 1 {
 		noun = "dimensions"
 	}
@@ -122,10 +126,27 @@ func (d *dimSetter) comp(c opgraph.CompID, params []opgraph.ShapeID) {
 			if params == nil {
 				s = d.named(g.OpText(op), s, true)
 			}
-		} else if s = d.infer(op, kind, s); openShape(&g.Shapes, s) && !d.openOperand(op) {
+		} else if s = d.infer(op, kind, s); d.last && openShape(&g.Shapes, s) && !d.openOperand(op) {
 			s = d.named(g.OpText(op), s, false)
 		}
 		g.Ops.Shape[op] = s
+	}
+}
+
+// backward gives the operands of elementwise operators the sizes that the other
+// operands have.
+func (d *dimSetter) backward() {
+	g := d.g
+	for op := opgraph.OpID(g.NumOps()); op > 0; {
+		op--
+		if !g.Ops.Kind[op].IsElementwise() {
+			continue
+		}
+		for _, o := range g.Operands(op) {
+			if o.Path == 0 && g.Ops.Kind[o.Op] != opgraph.OpParameter {
+				g.Ops.Shape[o.Op] = d.merge(g.Ops.Shape[o.Op], g.Ops.Shape[op])
+			}
+		}
 	}
 }
 
@@ -188,7 +209,7 @@ func (d *dimSetter) named(name string, s opgraph.ShapeID, parameter bool) opgrap
 			continue
 		}
 		full := name + "." + strconv.Itoa(i)
-		if parameter {
+		if parameter && !d.last {
 			d.all = append(d.all, full)
 		}
 		keys := []string{full, AnyDim}
@@ -333,6 +354,12 @@ func (d *dimSetter) element(o opgraph.Operand, i, depth int) (int64, bool) {
 		if dims := g.Dims(op); len(dims) == 1 && len(args) > 0 {
 			if from := g.Shapes.Dims(g.OperandShape(args[0])); dims[0] >= 0 && dims[0] < int64(len(from)) && from[dims[0]] != opgraph.DimUnknown {
 				return from[dims[0]], true
+			}
+		}
+	case opgraph.OpUnknown:
+		if len(args) == 1 && strings.HasSuffix(g.AttrStr(op, opgraph.AttrOpcode), "shape_of") {
+			if from := g.Shapes.Dims(g.OperandShape(args[0])); i < len(from) && from[i] != opgraph.DimUnknown {
+				return from[i], true
 			}
 		}
 	case opgraph.OpConvert, opgraph.OpReshape, opgraph.OpCopy, opgraph.OpBroadcast, opgraph.OpBitcast:

@@ -201,7 +201,7 @@ ENTRY e {
 		want string
 	}{
 		{nil, "the module has dimensions without a size: a.0 (f32[?,512]{1,0}), w.1 (f32[512,?]{1,0}); give it with --dim a.0=N --dim w.1=N, or all with --dim '?=N'"},
-		{map[string]int64{"a": 64}, "the module has dimension without a size: w.1 (f32[512,?]{1,0}); give it with --dim w.1=N, or all with --dim '?=N'"},
+		{map[string]int64{"a": 64}, "the module has a dimension without a size: w.1 (f32[512,?]{1,0}); give it with --dim w.1=N, or all with --dim '?=N'"},
 		{map[string]int64{"a": 64, "w": 8, "b": 2}, "--dim b: no unknown dimension has this name; the unknown dimensions are a.0, w.1"},
 	} {
 		opt.Dims = c.dims
@@ -221,6 +221,21 @@ ENTRY e {
 	opt.Dims = map[string]int64{"a.0": 64}
 	if _, err := lower.Lower(context.Background(), fromText(t, whole), loadMachine(t, "trn2"), opt); err == nil || err.Error() != "--dim a.0: the module has no unknown dimensions" {
 		t.Error(err)
+	}
+}
+
+// A size that only the other operand of an elementwise operator gives.
+func TestSizeOfTheOtherOperand(t *testing.T) {
+	opt := lower.DefaultOptions()
+	opt.Dims = map[string]int64{"x": 64}
+	_, res := latencyOf(t, `func.func @main(%x: tensor<?x512xf32>, %n: tensor<2xi32>, %b: tensor<512xf32>) -> tensor<?x512xf32> {
+  %y = stablehlo.dynamic_broadcast_in_dim %b, %n, dims = [1] : (tensor<512xf32>, tensor<2xi32>) -> tensor<?x512xf32>
+  %r = stablehlo.add %x, %y : tensor<?x512xf32>
+  return %r : tensor<?x512xf32>
+}
+`, opt)
+	if want := int64(4 * 64 * 512); res.Report.OutputBytes != want {
+		t.Errorf("%d bytes of results, want %d", res.Report.OutputBytes, want)
 	}
 }
 

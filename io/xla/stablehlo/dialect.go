@@ -69,14 +69,14 @@ func (d *dialectCount) message() string {
 	if len(d.names) > most {
 		list += ", …"
 	}
-	noun := "dialect"
-	if len(d.names) > 1 {
-		noun = "dialects"
-	}
 	if slices.Contains(d.names, "vhlo") {
 		return fmt.Sprintf("%s: this is VHLO, the versioned form of StableHLO, which is not read; make StableHLO of it first: stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo FILE", clip(d.first))
 	}
-	return fmt.Sprintf("%s: this module is of the MLIR %s %s, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)", clip(d.first), noun, list)
+	noun, verb := "dialect", "is"
+	if len(d.names) > 1 {
+		noun, verb = "dialects", "are"
+	}
+	return fmt.Sprintf("%s: this module is of the MLIR %s, which %s not read; export it as StableHLO (stablehlo, mhlo and chlo are read)", clip(d.first), noun+" "+list, verb)
 }
 
 // notRead says that one operation of a foreign dialect is not read.

@@ -34,6 +34,10 @@ func opKind(name string) (opgraph.OpKind, bool) {
 		return opgraph.OpDot, true
 	case "optimization_barrier":
 		return opgraph.OpOptBarrier, true
+	case "uniform_quantize", "uniform_dequantize":
+		// Scale, zero point and conversion of an element: one instruction does
+		// two operations with constants and converts its result.
+		return opgraph.OpConvert, true
 	case "top_k":
 		return opgraph.OpTopK, true
 	case "square":

@@ -208,7 +208,8 @@ func (e *emitter) shardingOf(op opgraph.OpID, dict string) {
 }
 
 // results gives the operators that make the entry's results the shardings that
-// its signature states, where they state none of their own.
+// its signature states, where they state none of their own, and the root those
+// of all.
 func (e *emitter) results(c opgraph.CompID, attrs []string) {
 	g := e.g
 	root := g.Comps.Root[c]
@@ -225,6 +226,24 @@ func (e *emitter) results(c opgraph.CompID, attrs []string) {
 			continue
 		}
 		e.shardingOf(o.Op, attrs[i])
+	}
+	if g.Ops.Kind[root] != opgraph.OpTuple {
+		return
+	}
+	var hlo, sdy []string
+	for _, a := range attrs {
+		if v, ok := inDict(a, "mhlo.sharding"); ok {
+			hlo = append(hlo, unescape(strings.Trim(v, `"`)))
+		}
+		if v, ok := inDict(a, "sdy.sharding"); ok {
+			sdy = append(sdy, strings.TrimPrefix(e.resolve(v), "#sdy.sharding"))
+		}
+	}
+	if len(hlo) == len(list) {
+		g.SetAttrStr(root, opgraph.AttrSharding, "{"+strings.Join(hlo, ", ")+"}")
+	}
+	if len(sdy) == len(list) {
+		e.setSdy(root, "#sdy.sharding_per_value<["+strings.Join(sdy, ", ")+"]>")
 	}
 }
 

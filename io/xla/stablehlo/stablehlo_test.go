@@ -187,6 +187,10 @@ func TestForms(t *testing.T) {
 		{"an operation without a twin",
 			`%0 = stablehlo.dynamic_pad %a, %b, %a, %a, %a : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>`,
 			"%0 = f32[?,8] stablehlo.dynamic_pad(%a, %b, %a, %a, %a)"},
+		{"quantized types",
+			`%x = stablehlo.uniform_quantize %a : (tensor<4x8xf32>) -> tensor<4x8x!quant.uniform<i8:f32, 0.5:3>>
+			 %0 = stablehlo.uniform_dequantize %x : (tensor<4x8x!quant.uniform<i8:f32, 0.5:3>>) -> tensor<4x8xf32>`,
+			"%x = s8[4,8] convert(%a)\n  %0 = f32[4,8] convert(%x)"},
 		{"CHLO and bounds",
 			`%x = chlo.erf %a : tensor<4x8xf32> -> tensor<4x8xf32>
 			 %0 = stablehlo.custom_call @pad(%x) : (tensor<4x8xf32>) -> tensor<?x8xf32, #stablehlo.bounds<16, ?>>`,
@@ -290,6 +294,17 @@ ENTRY %main {
   %custom-call.8 = f32[4,8] custom-call(%custom-call.7), custom_call_target="SPMDFullToShardShape", sharding={manual}
   %0 = f32[4,8] call(%custom-call.8), to_apply=%manual_computation
   ROOT %custom-call.10 = f32[16,8] custom-call(%0), custom_call_target="SPMDShardToFullShape", frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
+}
+`},
+		{"shardings of results", `module @m {
+  func.func public @main(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+    %0 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%a) {mhlo.frontend_attributes = {xla.sdy.in_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22x\22}]>]>"}} : (tensor<8xf32>) -> tensor<8xf32>
+    return %a, %0 : tensor<8xf32>, tensor<8xf32>
+  }
+}`, `ENTRY %main {
+  %a = f32[8] parameter(0)
+  %0 = f32[8] custom-call(%a), frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>]>"}, custom_call_target="xla.sdy.GlobalToLocalShape"
+  ROOT %tuple.2 = (f32[8], f32[8]) tuple(%a, %0), frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{\"x\"}]>]>"}
 }
 `},
 		{"while", `module @m attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
@@ -498,7 +513,7 @@ func TestFailures(t *testing.T) {
 		{"a foreign dialect in its own syntax", f("  %c = arith.constant 0 : index\n  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>]} ins(%a : tensor<4xf32>) {\n  ^bb0(%x: f32):\n    linalg.yield %x : f32\n  } -> tensor<4xf32>"),
 			"t:3:8: linalg.generic: this module is of the MLIR dialect linalg, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)"},
 		{"nested device modules", "module @tt {\n  ttcore.device_module {\n  builtin.module {\n  func.func @main(%a: tensor<4xf32>) {\n  %1 = \"ttnn.exp\"(%a) <{x = #ttnn<y>}> : (tensor<4xf32>) -> tensor<4xf32>\n  return\n  }}}\n}",
-			"t:2:3: ttcore.device_module: this module is of the MLIR dialects ttcore, ttnn, which is not read; export it as StableHLO (stablehlo, mhlo and chlo are read)"},
+			"t:2:3: ttcore.device_module: this module is of the MLIR dialects ttcore, ttnn, which are not read; export it as StableHLO (stablehlo, mhlo and chlo are read)"},
 		{"a name twice in a result list", f("  %0, %0 = \"stablehlo.optimization_barrier\"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)"), "t:2:3: value %0 is defined twice"},
 		{"unknown value", f("  %0 = stablehlo.negate %b : tensor<4xf32>"), "t:2:25: value %b is not defined before"},
 		{"unknown type", f("  %0 = stablehlo.negate %a : tensor<4xf33>"), `t:2:30: unknown element type "f33"`},
