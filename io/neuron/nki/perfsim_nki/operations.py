@@ -117,7 +117,8 @@ def result(
     shaped = t if len(shape) == t.ndim else t
     i = emit(op, engine, [shaped] + list(extra), ins, mask, like=shape, **attrs)
     t.s.producer = i
-    t.s.skipped = i is None
+    if i is None:
+        t.s.skipped = True
     return t
 
 
@@ -571,7 +572,7 @@ def place(mem: Any, s: Storage, addr: Any) -> Any:
         return None
     size = s.elems * s.dtype.itemsize
     out: List[Tuple[int, int]] = []
-    lead = s.shape[: s.pdim] or ()
+    lead = s.shape[: s.layout.pdim] or ()
     import itertools
 
     for k in itertools.product(*[range(n) for n in lead]):

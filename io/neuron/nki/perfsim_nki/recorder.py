@@ -75,9 +75,11 @@ def operand(t: Tile) -> Operand:
     s = t.s
     if s.body is not None and s.body.closed:
         raise LoopClosed(s.body.loop)
-    seen = s.views.get(t.axes)
-    if seen is not None and t.dt is s.dtype and t.dyn is None and type(t.f) is int and type(t.p) is int:
-        if t.f + seen[1] < s.elems and t.p + seen[2] < s.parts:
+    views = s.layout.views
+    plainly = t.dt is s.dtype and t.dyn is None and type(t.f) is int and type(t.p) is int
+    if plainly:
+        seen = views.get(t.axes)
+        if seen is not None and 0 <= t.f < s.elems - seen[1] and t.p + seen[2] < s.parts:
             return Operand(s, t.b, t.p, t.f, seen[0])
     if s.mem == HBM:
         dims = tuple([(st, n) for _, st, n in t.axes]) or ((1, 1),)
@@ -94,7 +96,10 @@ def operand(t: Tile) -> Operand:
             raise KernelError(
                 "elements %s to %s are outside tensor %s of shape %s" % (plain(lo), plain(hi), s.name or "", s.shape)
             )
-        return Operand(s, 0, 0, t.f, (t.dt.name, dims[0][1], 1, dims, 1 if t.dyn is not None else 0))
+        form = (t.dt.name, dims[0][1], 1, dims, 1 if t.dyn is not None else 0)
+        if plainly and lo == t.f:
+            views[t.axes] = (form, hi - t.f, 0)
+        return Operand(s, 0, 0, t.f, form)
     parts, step, dims_l = 1, 1, []
     hi = t.f
     for sp, st, n in t.axes:
@@ -119,8 +124,8 @@ def operand(t: Tile) -> Operand:
     if (type(hi) is int and hi >= room or type(hi) is Sym and hi.span()[1] >= room) and t.dyn is None:
         raise KernelError("elements %s to %s of a partition are outside tile %s of shape %s" % (plain(t.f), plain(hi), s.name or "", s.shape))
     form = (t.dt.name, parts, step, tuple(dims_l), 1 if t.dyn is not None else 0)
-    if t.dt is s.dtype and t.dyn is None and type(t.f) is int and type(t.p) is int:
-        s.views[t.axes] = (form, hi - t.f, top - t.p)
+    if plainly:
+        views[t.axes] = (form, hi - t.f, top - t.p)
     return Operand(s, t.b, t.p, t.f, form)
 
 
@@ -138,6 +143,7 @@ class Recorder:
         self.until = time.monotonic() + seconds if seconds else 0.0
         self.notes: Dict[str, int] = {}
         self.sites: Dict[Site, List[int]] = {}
+        self.ours: Dict[str, bool] = {}  # files of this package, of those met
         self.programs: List[Tuple[Tuple[int, ...], int, Body]] = []
         self.program: Tuple[int, ...] = ()
         self.grid: Tuple[int, ...] = ()
@@ -155,12 +161,15 @@ class Recorder:
     def site(self) -> Site:
         """Return file and line of the kernel's code that calls now."""
         frame = sys._getframe(2)
-        while frame.f_code.co_filename.startswith(PACKAGE):
-            back = frame.f_back
-            if back is None:
-                break
-            frame = back
-        return frame.f_code.co_filename, frame.f_lineno
+        ours = self.ours
+        while True:
+            name = frame.f_code.co_filename
+            known = ours.get(name)
+            if known is None:
+                known = ours[name] = name.startswith(PACKAGE)
+            if not known or frame.f_back is None:
+                return name, frame.f_lineno
+            frame = frame.f_back
 
     def note(self, text: str) -> None:
         """Count something that the record cannot know."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .dtypes import DType, dtype_of
@@ -26,86 +27,48 @@ def product(shape: Sequence[int]) -> int:
     return n
 
 
-class Storage:
-    """A tensor: where the bytes are."""
+class Layout:
+    """What all tensors of one shape, element type and memory have in common."""
 
-    __slots__ = (
-        "id", "name", "shape", "dtype", "mem", "kind", "pdim", "parts", "elems", "blocks", "body", "order", "fill", "producer",
-        "used", "alias", "addr", "shared", "line", "skipped", "banks", "loop", "initial", "views",
-    )
+    __slots__ = ("shape", "pdim", "parts", "blocks", "elems", "axes", "views", "text")
 
-    def __init__(self, shape: Sequence[Any], dtype: DType, mem: str, name: str = "", kind: str = "Internal", pdim: Optional[int] = None) -> None:
-        # (form, elements and partitions from first to last) by axes of views
-        self.views: Dict[Any, Tuple[Any, int, int]] = {}
-        if pdim is None:
-            pdim = 0
-            for i, d in enumerate(shape):
-                if isinstance(d, PartitionDim):
-                    pdim = i
-        dims = []
+    def __init__(self, shape: Tuple[int, ...], dtype: DType, mem: str, pdim: int) -> None:
         for d in shape:
-            d = plain(d)
-            if not isinstance(d, int):
-                try:
-                    d = d.__index__()
-                except (AttributeError, TypeError):
-                    raise KernelError("shape %s has %r, which is no integer" % (tuple(shape), d)) from None
             if d < 0:
-                raise KernelError("shape %s has a negative size" % (tuple(shape),))
-            dims.append(int(d))
-        self.shape = tuple(dims)
-        self.dtype = dtype
-        self.mem = mem
-        self.name = name
-        self.kind = kind
+                raise KernelError("shape %s has a negative size" % (shape,))
+        self.shape = shape
         self.pdim = pdim if mem != HBM else 0
         if mem == HBM:
-            self.parts, self.blocks, self.elems = 1, 1, product(self.shape)
+            self.parts, self.blocks, self.elems = 1, 1, product(shape)
         else:
-            if not dims:
+            if not shape:
                 raise KernelError("a tile on chip needs a partition dimension")
-            self.parts = dims[self.pdim]
-            self.blocks = product(dims[: self.pdim])
-            self.elems = product(dims[self.pdim + 1 :])
+            self.parts = shape[self.pdim]
+            self.blocks = product(shape[: self.pdim])
+            self.elems = product(shape[self.pdim + 1 :])
             if self.parts > PARTITIONS:
-                raise KernelError("tile %s has %d partitions; there are %d" % (self.shape, self.parts, PARTITIONS))
+                raise KernelError("tile %s has %d partitions; there are %d" % (shape, self.parts, PARTITIONS))
             if mem == PSUM and self.elems * dtype.itemsize > PSUM_BYTES:
                 raise KernelError(
                     "PSUM tile %s of %s takes %d bytes a partition; PSUM has %d (8 banks of %d)"
-                    % (self.shape, dtype, self.elems * dtype.itemsize, PSUM_BYTES, BANK_BYTES)
+                    % (shape, dtype, self.elems * dtype.itemsize, PSUM_BYTES, BANK_BYTES)
                 )
             if mem == SBUF and self.elems * dtype.itemsize > 256 * 1024:
                 raise KernelError(
-                    "SBUF tile %s of %s takes %d bytes a partition; a partition has 192 KiB"
-                    % (self.shape, dtype, self.elems * dtype.itemsize)
+                    "SBUF tile %s of %s takes %d bytes a partition; a partition has 192 KiB" % (shape, dtype, self.elems * dtype.itemsize)
                 )
-        self.fill: Optional[int] = None
-        self.producer: Any = None
-        self.used = False
-        self.alias: Optional["Tile"] = None
-        self.addr: Any = None
-        self.shared = False
-        self.skipped = False
-        self.initial = True
-        self.body: Any = None
-        self.order = 0
-        self.id = -1
-        self.loop = -1
-        self.line: Any = None
-        self.banks = 0
+        self.axes = self._axes(mem)
+        # (form, elements and partitions from first to last) by axes of views
+        self.views: Dict[Any, Tuple[Any, int, int]] = {}
+        self.text: Optional[str] = None  # what the writer says of it
 
-    def axes(self) -> Tuple[Axis, ...]:
-        """Return the axes of the whole tensor."""
+    def _axes(self, mem: str) -> Tuple[Axis, ...]:
         out: List[Axis] = []
         step = 1
-        if self.mem == HBM:
-            for d in reversed(self.shape):
-                out.append((FREE, step, d))
-                step *= d
-        else:
-            for d in reversed(self.shape[self.pdim + 1 :]):
-                out.append((FREE, step, d))
-                step *= d
+        for d in reversed(self.shape if mem == HBM else self.shape[self.pdim + 1 :]):
+            out.append((FREE, step, d))
+            step *= d
+        if mem != HBM:
             out.append((PART, 1, self.parts))
             step = 1
             for d in reversed(self.shape[: self.pdim]):
@@ -113,6 +76,68 @@ class Storage:
                 step *= d
         out.reverse()
         return tuple(out)
+
+
+layout = functools.lru_cache(maxsize=1 << 16)(Layout)
+
+
+class Rare:
+    """What few tensors have of their own."""
+
+    fill: Optional[int] = None
+    alias: Optional["Tile"] = None
+    addr: Any = None
+    shared = False
+    skipped = False
+    initial = True
+    line: Any = None
+    banks = 0
+
+
+class Storage(Rare):
+    """A tensor: where the bytes are."""
+
+    __slots__ = ("id", "name", "shape", "dtype", "mem", "kind", "layout", "parts", "elems", "body", "order", "producer", "used")
+
+    def __init__(self, shape: Sequence[Any], dtype: DType, mem: str, name: str = "", kind: str = "Internal", pdim: Optional[int] = None) -> None:
+        if pdim is None:
+            pdim = 0
+            for i, d in enumerate(shape):
+                if isinstance(d, PartitionDim):
+                    pdim = i
+        self.layout = lay = layout(sizes(shape), dtype, mem, pdim)
+        self.shape = lay.shape
+        self.dtype = dtype
+        self.mem = mem
+        self.name = name
+        self.kind = kind
+        self.parts = lay.parts
+        self.elems = lay.elems
+        self.producer: Any = None
+        self.used = False
+        self.body: Any = None
+        self.order = 0
+        self.id = -1
+
+    def axes(self) -> Tuple[Axis, ...]:
+        """Return the axes of the whole tensor."""
+        return self.layout.axes
+
+
+def sizes(shape: Sequence[Any]) -> Tuple[int, ...]:
+    """Return a shape as plain integers."""
+    dims = []
+    for d in shape:
+        if type(d) is not int:
+            d = plain(d)
+            if not isinstance(d, int):
+                try:
+                    d = d.__index__()
+                except (AttributeError, TypeError):
+                    raise KernelError("shape %s has %r, which is no integer" % (tuple(shape), d)) from None
+            d = int(d)
+        dims.append(d)
+    return tuple(dims)
 
 
 class Tile:
@@ -134,6 +159,9 @@ class Tile:
     @property
     def shape(self) -> Tuple[int, ...]:
         """Shape of the view."""
+        lay = self.s.layout
+        if self.axes is lay.axes:
+            return lay.shape
         return tuple([n for _, _, n in self.axes])
 
     @property

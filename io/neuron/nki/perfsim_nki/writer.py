@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from typing import Any, Dict, List, Tuple
@@ -11,6 +12,7 @@ from .symbols import Number, Sym
 from .tiles import HBM, Storage
 
 VERSION = 1
+dumps = functools.partial(json.dumps, separators=(",", ":"))
 
 
 class Writer:
@@ -30,13 +32,13 @@ class Writer:
         r = self.r
         programs = r.programs or [((), 0, r.root)]
         for ids, core, body in programs:
-            self.body.append(json.dumps(["p", core, list(ids)], separators=(",", ":")))
+            self.body.append(dumps(["p", core, list(ids)]))
             self._body(body)
         head = dict(self.head, perfsim_nki=VERSION, generation=r.generation, kernel=r.kernel, grid=list(r.grid), files=list(self.files))
-        lines = [json.dumps(head, separators=(",", ":"))] + self.lines + self.body
+        lines = [dumps(head)] + self.lines + self.body
         for text, n in sorted(r.notes.items()):
-            lines.append(json.dumps(["n", text, n], separators=(",", ":")))
-        lines.append(json.dumps(["z", r.count], separators=(",", ":")))
+            lines.append(dumps(["n", text, n]))
+        lines.append(dumps(["z", r.count]))
         data = ("\n".join(lines) + "\n").encode()
         if path.endswith(".gz"):
             with open(path, "wb") as f:
@@ -51,15 +53,17 @@ class Writer:
         return self.files.setdefault(name, len(self.files))
 
     def _tensor(self, s: Storage) -> int:
-        k = self.tensors.get(s.id)
-        if k is None:
-            k = self.tensors[s.id] = len(self.tensors)
-            loop = -1
-            if s.body is not None and s.body.loop is not None and s.body.closed:
-                loop = s.body.loop.id
-            site = [self._file(s.line[0]), s.line[1]] if s.line else None
-            row = ["t", k, s.name, s.dtype.name, s.mem, s.shape, s.pdim, s.kind, loop, -1 if s.fill is None else s.fill, site, s.addr]
-            self.lines.append(json.dumps(row, separators=(",", ":")))
+        k = self.tensors[s.id] = len(self.tensors)
+        loop = -1
+        if s.body is not None and s.body.loop is not None and s.body.closed:
+            loop = s.body.loop.id
+        lay = s.layout
+        if lay.text is None:
+            lay.text = '"%s","%s",%s,%d' % (s.dtype.name, s.mem, dumps(lay.shape), lay.pdim)
+        site = dumps([self._file(s.line[0]), s.line[1]]) if s.line else "null"
+        name, addr = dumps(s.name) if s.name else '""', dumps(s.addr) if s.addr is not None else "null"
+        fill = -1 if s.fill is None else s.fill
+        self.lines.append('["t",%d,%s,%s,"%s",%d,%d,%s,%s]' % (k, name, lay.text, s.kind, loop, fill, site, addr))
         return k
 
     def _form(self, i: Ins) -> int:
@@ -68,7 +72,7 @@ class Writer:
         if k is None:
             k = self.forms[key] = len(self.forms)
             row = ["f", k, i.op, i.engine, dict(i.attrs), self._file(i.site[0]), i.site[1], key[4], key[5]]
-            self.lines.append(json.dumps(row, separators=(",", ":")))
+            self.lines.append(dumps(row))
         return k
 
     def _number(self, x: Number) -> str:
@@ -80,11 +84,17 @@ class Writer:
         return str(x)
 
     def _operand(self, o: Operand, out: List[str]) -> None:
-        out.append(str(self._tensor(o.s)))
-        if o.s.mem != HBM:
-            out.append(str(o.b) if type(o.b) is int else self._number(o.b))
-            out.append(str(o.p) if type(o.p) is int else self._number(o.p))
-        out.append(str(o.f) if type(o.f) is int else self._number(o.f))
+        s = o.s
+        k = self.tensors.get(s.id)
+        if k is None:
+            k = self._tensor(s)
+        b, p, f = o.b, o.p, o.f
+        if type(b) is int and type(p) is int and type(f) is int:
+            out.append("%d,%d" % (k, f) if s.mem == HBM else "%d,%d,%d,%d" % (k, b, p, f))
+        elif s.mem == HBM:
+            out.append("%d,%s" % (k, self._number(f)))
+        else:
+            out.append("%d,%s,%s,%s" % (k, self._number(b), self._number(p), self._number(f)))
 
     def _body(self, body: Body) -> None:
         add = self.body.append
