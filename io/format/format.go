@@ -14,8 +14,7 @@ import (
 
 // Importer reads one format. Exactly one of Module, Graph and Record is set.
 type Importer struct {
-	Name  string // short and stable: "birjson"
-	Title string // for people
+	Name string // short and stable: "birjson"
 	// Sniff tells whether an input that starts with head (up to SniffLen bytes,
 	// unwrapped) is of this format. It must not look at file names.
 	Sniff func(head []byte) bool
@@ -42,8 +41,6 @@ type Options struct {
 	Jobs int
 	// Progress, where not nil, is called with the bytes done so far.
 	Progress func(bytes int64)
-	// Block and the like are set by formats that hold several modules.
-	Select string
 	// SkipOperands, where not nil, reports whether the caller needs no operands
 	// of a module that was first read from the given format and has the given
 	// attributes. They are most of a module: a reader may leave them out then.

@@ -11,7 +11,7 @@ import (
 
 // Importer reads snapshots: the wanted columns side by side where the input is
 // a plain file, one after the other where it is compressed or a pipe.
-var Importer = format.Importer{Name: "psim", Title: "perfsim snapshot", Sniff: sniff, Module: load}
+var Importer = format.Importer{Name: "psim", Sniff: sniff, Module: load}
 
 // load is the importer: columns, their checksums, the module's check.
 func load(ctx context.Context, src *format.Source, opt format.Options) (*components.Module, error) {

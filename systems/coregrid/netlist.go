@@ -27,5 +27,5 @@ func (p *Plan) Netlist(name, fidelity string) *netlist.Netlist {
 // Grid returns the machine's grid as the epoch analysis takes it.
 func (p *Plan) Grid() floorplan.Grid {
 	m := p.Model.Mach
-	return floorplan.Grid{Arch: m.Name, Rows: m.Rows, Cols: m.Cols, Source: m.Name, L1: m.Memory.L1Bytes, Channels: m.Memory.Channels}
+	return floorplan.Grid{Arch: m.Name, Rows: m.Rows, Cols: m.Cols, Source: m.Name}
 }

@@ -234,7 +234,6 @@ type Duration struct {
 	Cycles           uint64
 	StartRow, EndRow uint32 // marker rows; NoRow for a sum or T0
 	Launch           int    // index into Launches.List, -1 across cores or the device
-	Core             int    // index into Topology.Cores, -1 where all cores count
 }
 
 // noRow stands for the absence of a marker row.
@@ -454,7 +453,7 @@ func (f *firstLast) duration() (Duration, bool) {
 		return Duration{}, false
 	}
 	return Duration{Start: f.first.time, End: f.last.time, Cycles: f.last.time - f.first.time,
-		StartRow: f.first.row, EndRow: f.last.row, Launch: -1, Core: -1}, true
+		StartRow: f.first.row, EndRow: f.last.row, Launch: -1}, true
 }
 
 // spans does the analyses of launches in one pass over the markers.
@@ -560,7 +559,7 @@ func (w *spanWalk) duration(f rowSpan) (Duration, bool) {
 		return Duration{}, false
 	}
 	start, end := w.l.Time[f.first], w.l.Time[f.last]
-	return Duration{Start: start, End: end, Cycles: end - start, StartRow: f.first, EndRow: f.last, Launch: -1, Core: -1}, true
+	return Duration{Start: start, End: end, Cycles: end - start, StartRow: f.first, EndRow: f.last, Launch: -1}, true
 }
 
 // lane walks the markers of one lane.
@@ -637,7 +636,7 @@ func (w *spanWalk) launchSpansOf(i int) (out []Series) {
 func (w *spanWalk) sumsOf(i int, zeros bool) (out []Series) {
 	for launch := range w.ls.List {
 		if sum := w.sums[launch*w.sumSlots+w.slot[i]]; sum != 0 || zeros {
-			out = append(out, Series{Launch: launch, Core: -1, Values: []Duration{{Cycles: sum, StartRow: noRow, EndRow: noRow, Launch: launch, Core: -1}}})
+			out = append(out, Series{Launch: launch, Core: -1, Values: []Duration{{Cycles: sum, StartRow: noRow, EndRow: noRow, Launch: launch}}})
 		}
 	}
 	return out
@@ -668,7 +667,7 @@ func (w *spanWalk) coreSpansOf(i int) (out []Series) {
 			continue
 		}
 		c := &w.cores[n]
-		d.Launch, d.Core = int(c.launch), int(c.core)
+		d.Launch = int(c.launch)
 		if n := len(out); n > 0 && out[n-1].Launch == d.Launch {
 			out[n-1].Values = append(out[n-1].Values, d)
 			continue
@@ -705,7 +704,7 @@ func adjacentIn(l *zonelog.DeviceLog, t *Topology, dev, core int, lanes []int, i
 		st, en := m.at(l, lane, int(row))
 		switch {
 		case have && en&bit != 0:
-			d := Duration{Start: open.time, End: l.Time[row], Cycles: l.Time[row] - open.time, StartRow: open.row, EndRow: row, Launch: -1, Core: core}
+			d := Duration{Start: open.time, End: l.Time[row], Cycles: l.Time[row] - open.time, StartRow: open.row, EndRow: row, Launch: -1}
 			values = append(values, d)
 			have = false
 		case st&bit != 0 && m.t0&bit == 0:
@@ -759,7 +758,6 @@ func session(l *zonelog.DeviceLog, t *Topology, dev, i int, a *Analysis, m *mask
 			continue
 		}
 		if d, ok := f.duration(); ok {
-			d.Core = c
 			r.Series = append(r.Series, Series{Launch: -1, Core: c, Values: []Duration{d}})
 		}
 	}

@@ -258,7 +258,7 @@ func dispatch(i int, ls *Launches, m *masks, r *Result) {
 		have := false
 		for _, row := range op.rows {
 			if st, _ := m.at(l, l.LaneOfMarker(int(row)), int(row)); st&bit != 0 {
-				d, have = Duration{Start: l.Time[row], StartRow: row, Launch: -1, Core: op.core}, true
+				d, have = Duration{Start: l.Time[row], StartRow: row, Launch: -1}, true
 				break
 			}
 		}

@@ -76,7 +76,6 @@ type Launch struct {
 	Cores    int    // cores that started
 
 	open, done place
-	group      int
 }
 
 // Topology is the order of lanes, cores and devices of a log.
@@ -359,7 +358,7 @@ func (f *launchFinder) start(g int, cur *openLaunch, e firmwareEvent) {
 			cur.open = 0
 		}
 		cur.at = len(f.List)
-		f.List = append(f.List, Launch{Device: f.t.Devices[f.Device], Run: e.run, Start: e.time, open: e.place, group: g})
+		f.List = append(f.List, Launch{Device: f.t.Devices[f.Device], Run: e.run, Start: e.time, open: e.place})
 		f.groups[g] = append(f.groups[g], cur.at)
 	}
 	cur.ended[e.core] = false

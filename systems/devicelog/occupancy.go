@@ -16,7 +16,6 @@ type CoreBusy struct {
 	Kernel uint64
 	FW     uint64
 	Zones  uint64
-	Idle   uint64 // cycles of the device's span outside Kernel
 }
 
 // DeviceMap is the core grid of a device with the share of its span (first
@@ -27,7 +26,6 @@ type DeviceMap struct {
 	Arch       string
 	Session    uint32
 	Start, End uint64
-	FreqMHz    float64
 	Cores      []CoreBusy
 	MinX, MinY int32
 	MaxX, MaxY int32
@@ -59,7 +57,7 @@ func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 	var kiv, fiv []ecs.Interval // of one core
 	for d := range t.Devices {
 		for s := range l.Sessions {
-			m := DeviceMap{Device: t.Devices[d], Session: uint32(s), Arch: l.Sessions[s].Arch, FreqMHz: l.Sessions[s].FreqMHz, AnyZone: !anyKernel}
+			m := DeviceMap{Device: t.Devices[d], Session: uint32(s), Arch: l.Sessions[s].Arch, AnyZone: !anyKernel}
 			seen := false
 			for _, lane := range t.ByDevice[d] {
 				lo, hi := sessionRange(l, lane, uint32(s))
@@ -108,7 +106,6 @@ func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 					}
 				}
 				b.Kernel, b.FW = ecs.UnionLength(kiv), ecs.UnionLength(fiv)
-				b.Idle = m.End - m.Start - b.Kernel
 				m.Cores = append(m.Cores, b)
 				if first {
 					m.MinX, m.MaxX, m.MinY, m.MaxY = core.X, core.X, core.Y, core.Y

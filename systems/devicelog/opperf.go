@@ -121,7 +121,6 @@ type OpTotal struct {
 const (
 	boundPercent = 65
 	gapLimit     = 6500 // ns
-	gapTraced    = 6000 // ns that stay with a replayed trace
 	fewCores     = 10
 	shardedCores = 12 // that a product with weights sharded over DRAM counts with
 )

@@ -24,7 +24,6 @@ const (
 // ZoneRow is the statistics of one group. Dimensions that are not grouped by
 // hold -1 or an empty text.
 type ZoneRow struct {
-	Key    int // row of DeviceLog.Keys
 	Name   string
 	File   string
 	Line   uint32
@@ -181,7 +180,7 @@ func Zones(ctx context.Context, l *zonelog.DeviceLog, by By) ([]ZoneRow, error) 
 	ecs.Parallel(len(ids), func(g int) {
 		id := &ids[g]
 		r := &rows[g]
-		*r = ZoneRow{Key: int(id.key), Device: -1, X: -1, Y: -1, Run: int(id.run), FreqMHz: id.freq, Self: self[g]}
+		*r = ZoneRow{Device: -1, X: -1, Y: -1, Run: int(id.run), FreqMHz: id.freq, Self: self[g]}
 		if id.key >= 0 {
 			k := &l.Keys[id.key]
 			r.Name, r.File, r.Line = l.ZoneName(uint32(id.key)), k.File, k.Line
@@ -214,7 +213,6 @@ func Zones(ctx context.Context, l *zonelog.DeviceLog, by By) ([]ZoneRow, error) 
 
 // Instance is one zone for a list of the slowest.
 type Instance struct {
-	Zone   int // row of Zones
 	Name   string
 	Lane   zonelog.ZoneLane
 	Run    zonelog.LogRun
@@ -256,7 +254,7 @@ func Slowest(l *zonelog.DeviceLog, n int, name string) []Instance {
 	for i, c := range h.Items {
 		z := int(c.zone)
 		b := l.Zones.Begin[z]
-		out[i] = Instance{Zone: z, Name: l.ZoneName(l.Key(z)), Lane: l.Lanes[l.LaneOfZone(z)], Run: l.Runs[l.Run[b]],
+		out[i] = Instance{Name: l.ZoneName(l.Key(z)), Lane: l.Lanes[l.LaneOfZone(z)], Run: l.Runs[l.Run[b]],
 			Start: l.Start(z), Cycles: c.dur, Line: l.Line(int(b)), NS: nanoseconds(float64(c.dur), l.Freq(l.Run[b]))}
 	}
 	return out

@@ -172,8 +172,8 @@ func TestSlowest(t *testing.T) {
 			t.Fatalf("%d of %d", len(got), n)
 		}
 		for i, g := range got {
-			if g.Zone != all[i].z || g.Cycles != all[i].d {
-				t.Fatalf("place %d of %d: zone %d, want %d", i, n, g.Zone, all[i].z)
+			if g.Start != l.Start(all[i].z) || g.Cycles != all[i].d {
+				t.Fatalf("place %d of %d: start %d, want zone %d", i, n, g.Start, all[i].z)
 			}
 		}
 	}

@@ -15,8 +15,6 @@ type Grid struct {
 	Arch       string
 	Rows, Cols int
 	Source     string // where the size comes from
-	L1         int64  // bytes of a core
-	Channels   int    // DRAM channels
 }
 
 // Cores is the number of cores.
@@ -25,10 +23,10 @@ func (g Grid) Cores() int { return g.Rows * g.Cols }
 // grids of each architecture, smallest first: wormhole_b0 is used with 8 x 8
 // cores by its netlists (rows are harvested) and has 10 x 8.
 var grids = map[string][]Grid{
-	"grayskull":   {{"grayskull", 10, 12, "grayskull", 1 << 20, 8}},
-	"wormhole":    {{"wormhole", 8, 8, "wormhole, harvested", 1499136, 6}, {"wormhole", 10, 8, "wormhole", 1499136, 6}},
-	"wormhole_b0": {{"wormhole_b0", 8, 8, "wormhole_b0, harvested", 1499136, 6}, {"wormhole_b0", 10, 8, "wormhole_b0", 1499136, 6}},
-	"blackhole":   {{"blackhole", 10, 14, "blackhole", 1499136, 8}},
+	"grayskull":   {{"grayskull", 10, 12, "grayskull"}},
+	"wormhole":    {{"wormhole", 8, 8, "wormhole, harvested"}, {"wormhole", 10, 8, "wormhole"}},
+	"wormhole_b0": {{"wormhole_b0", 8, 8, "wormhole_b0, harvested"}, {"wormhole_b0", 10, 8, "wormhole_b0"}},
+	"blackhole":   {{"blackhole", 10, 14, "blackhole"}},
 }
 
 // GridFor picks the grid of a netlist: the smallest known one of its (first)
@@ -51,7 +49,7 @@ func GridFor(n *netlist.Netlist) (Grid, error) {
 
 // GridOf is the grid of a SoC descriptor.
 func GridOf(s *netlist.SoC, name string) Grid {
-	return Grid{Arch: s.Arch, Rows: s.Rows, Cols: s.Cols, Source: name, L1: s.L1Bytes, Channels: s.DRAM}
+	return Grid{Arch: s.Arch, Rows: s.Rows, Cols: s.Cols, Source: name}
 }
 
 // ParseGrid reads "ROWSxCOLS".

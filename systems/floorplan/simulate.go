@@ -67,7 +67,6 @@ type OpResult struct {
 	Blocks     int    // macro blocks it made
 	Busy       uint64 // ns
 	Start, End uint64 // ns, of the first and last block
-	PerBlock   uint64 // ns
 }
 
 // SimResult is a simulated epoch. Run A has the buffers that the netlist
@@ -491,7 +490,7 @@ func (b *simBuilder) result(w *components.World, ep *Epoch) *SimResult {
 	longest := uint64(0)
 	for i := range b.ops {
 		s := &b.ops[i]
-		o := OpResult{Name: s.op.Name, Type: s.op.Type, Device: s.dev, Cores: s.cores, Blocks: len(s.rows), PerBlock: uint64(s.issue)}
+		o := OpResult{Name: s.op.Name, Type: s.op.Type, Device: s.dev, Cores: s.cores, Blocks: len(s.rows)}
 		o.Busy = uint64(s.issue) * uint64(len(s.rows))
 		if len(s.rows) > 0 {
 			o.Start, _ = span(s.rows[0])

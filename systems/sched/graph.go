@@ -48,8 +48,6 @@ type unit struct {
 	left     int32 // producers in the segment that are not scheduled yet
 	ready    uint64
 	load     bool
-	defs     int16 // registers that come alive and die with it
-	kills    int16
 }
 
 // graph is a segment as units with their dependants.

@@ -23,9 +23,6 @@ const (
 // Options say how to schedule.
 type Options struct {
 	Policy Policy
-	// Registers is the number of registers of an engine that may be alive at a
-	// time; 0 does not count them.
-	Registers int
 	// Always takes the new order of a block even where it is slower than the
 	// one it replaces. By default such a block stays as it is.
 	Always bool
@@ -197,7 +194,7 @@ func latencies(ctx context.Context, w *components.World, m *components.Module) (
 func block(ctx context.Context, w *components.World, rules place.Rules, region []uint32, b int, opt Options, order []uint32) error {
 	m := w.Module
 	lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
-	t := timeAware{step: place.NewStepper(w, rules), lanes: make([]*lane, m.Lanes.Len()), budget: opt.Registers}
+	t := timeAware{step: place.NewStepper(w, rules), lanes: make([]*lane, m.Lanes.Len())}
 	for _, s := range cut(m, region, lo, hi) {
 		if s.hi-s.lo == 1 {
 			if opt.Policy == TimeAware {
@@ -215,9 +212,6 @@ func block(ctx context.Context, w *components.World, rules place.Rules, region [
 		var err error
 		switch opt.Policy {
 		case TimeAware:
-			if opt.Registers > 0 {
-				g.registers()
-			}
 			t.g = g
 			rows, err = t.run(ctx)
 		default:

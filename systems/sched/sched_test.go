@@ -329,62 +329,6 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// No more registers are alive than the budget allows where that is possible.
-func TestRegisters(t *testing.T) {
-	// Ten pairs: a load of a register, a use of it. All loads could go first.
-	m := components.NewModule("registers", "test")
-	m.AddCoreLanes(0)
-	m.Functions.Add(m.Symbols.InternString("f"), 0)
-	const pairs = 10
-	m.Blocks.Add(m.Symbols.InternString("b"), 0, 0, 0, 1)
-	m.Blocks.End.Set(0, 2*pairs)
-	m.Functions.EndBlock.Set(0, 1)
-	in := &m.Instr
-	in.Grow(2 * pairs)
-	var set components.EdgeSet
-	for i := range pairs { // loads
-		in.Opcode.Set(i, components.OpcodeRegisterMove)
-		m.Operands.Add(components.AccessPattern{Role: components.RoleOut, Kind: components.OperandRegister, Where: uint32(i + 1)})
-		m.Operands.EndRow()
-	}
-	for i := pairs; i < 2*pairs; i++ { // uses
-		in.Opcode.Set(i, components.OpcodeRegisterAlu)
-		m.Operands.Add(components.AccessPattern{Role: components.RoleIn, Kind: components.OperandRegister, Where: uint32(i - pairs + 1)})
-		m.Operands.EndRow()
-		set.Add(components.InstrID(i), components.InstrID(i-pairs), components.Flow)
-	}
-	for i := range 2 * pairs {
-		in.Engine.Set(i, components.SP)
-		in.Lane.Set(i, components.LaneSP)
-	}
-	if err := m.Link(&set); err != nil {
-		t.Fatal(err)
-	}
-	w := costed(t, m, load(t, "trn2"), 1)
-	for i := range 2 * pairs {
-		in.Issue.Set(i, 10)
-		in.Latency.Set(i, 30)
-	}
-	for _, budget := range []int{0, 3} {
-		w.Module = m
-		if _, err := Run(context.Background(), w, Options{Policy: TimeAware, Registers: budget, Always: true}); err != nil {
-			t.Fatal(err)
-		}
-		live, most := 0, 0
-		for _, op := range w.Module.Instr.Opcode.Slice() {
-			if op == components.OpcodeRegisterMove {
-				live++
-			} else {
-				live--
-			}
-			most = max(most, live)
-		}
-		if budget == 0 && most < 4 || budget > 0 && most > budget {
-			t.Errorf("budget %d: %d registers alive", budget, most)
-		}
-	}
-}
-
 func TestDowngradeAndLog(t *testing.T) {
 	m := dag(rand.New(rand.NewPCG(1, 1)), 30, 5, 0)
 	w := costed(t, m, load(t, "trn2"), 1)

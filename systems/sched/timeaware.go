@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/systems/place"
 )
@@ -20,7 +19,6 @@ type lane struct {
 	best  int32
 	start uint64
 	fresh bool
-	live  int // registers alive
 }
 
 // look is how many of the best candidates are compared when the best cannot
@@ -34,7 +32,6 @@ type timeAware struct {
 	step   *place.Stepper
 	lanes  []*lane
 	active []uint16
-	budget int
 }
 
 // run schedules all units and returns the rows in their new order.
@@ -67,7 +64,6 @@ func (t *timeAware) run(ctx context.Context) ([]uint32, error) {
 			}
 		}
 		q.fresh = false
-		q.live += int(g.units[u].defs) - int(g.units[u].kills)
 		for _, v := range g.after(u) {
 			if g.units[v].left--; g.units[v].left == 0 {
 				t.enter(v)
@@ -178,7 +174,7 @@ func (t *timeAware) wait(q *lane) {
 	for k := 0; k < q.pending.Len() && k < 2*look-1; k++ {
 		p := q.pending.Items[k]
 		x := &t.g.units[p]
-		if x.ready >= next || x.height <= c.height || t.overBudget(q, p) {
+		if x.ready >= next || x.height <= c.height {
 			continue
 		}
 		s := t.step.Earliest(t.g.of(p)[0])
@@ -211,7 +207,7 @@ func (t *timeAware) among(q *lane, at uint64) (int32, uint64) {
 		popped[n] = u
 		n++
 		first := t.g.of(u)[0]
-		if t.overBudget(q, u) || !t.step.QueueReady(first, at) {
+		if !t.step.QueueReady(first, at) {
 			if skipped < 0 {
 				skipped = n - 1
 			}
@@ -246,13 +242,6 @@ func (t *timeAware) switches(q *lane, u int32) int {
 	return bits.OnesCount16(b &^ q.banks)
 }
 
-// overBudget tells whether the unit would bring more registers alive than the
-// engine has.
-func (t *timeAware) overBudget(q *lane, u int32) bool {
-	x := &t.g.units[u]
-	return t.budget > 0 && x.defs > x.kills && q.live+int(x.defs)-int(x.kills) > t.budget
-}
-
 // remove takes the unit from the lane's queue: it is among the first of those
 // that are ready, or one that the lane waits for.
 func (t *timeAware) remove(q *lane, u int32) {
@@ -271,33 +260,5 @@ func (t *timeAware) remove(q *lane, u int32) {
 	}
 	if !found {
 		q.pending.Delete(slices.Index(q.pending.Items, u))
-	}
-}
-
-// registers counts what every unit of the graph defines and uses last.
-func (g *graph) registers() {
-	t := &g.m.Operands
-	last := map[uint32]int32{}
-	defined := map[uint32]bool{}
-	for u := range g.units {
-		for _, r := range g.of(int32(u)) {
-			lo, hi := t.Range(components.InstrID(r))
-			for k := lo; k < hi; k++ {
-				w := t.Where.At(k)
-				if t.Kind.At(k) != components.OperandRegister || w == 0 {
-					continue
-				}
-				if t.Role.At(k) == components.RoleOut && !defined[w] {
-					defined[w] = true
-					g.units[u].defs++
-				}
-				if defined[w] {
-					last[w] = int32(u)
-				}
-			}
-		}
-	}
-	for _, u := range last {
-		g.units[u].kills++
 	}
 }

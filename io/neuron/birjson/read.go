@@ -18,7 +18,7 @@ import (
 )
 
 // Importer is the format as the list of formats knows it.
-var Importer = format.Importer{Name: "birjson", Title: "BIR JSON, text or CBOR (Neuron compiler)", Sniff: Sniff, Module: Read}
+var Importer = format.Importer{Name: "birjson", Sniff: Sniff, Module: Read}
 
 // Sniff tells whether head looks like BIR JSON or CBOR: an object with the
 // key functions, or something that only its functions hold.

@@ -134,7 +134,7 @@ func TestLastWinsUnderOneKey(t *testing.T) {
 	s.Add(PostSchedEstLatency, "sg0000", Uint64(1), Sum)
 	s.Add(PostSchedEstLatency, "sg0000", Uint64(2), Sum)
 	s.Add(PostSchedEstLatency, "sg0001", Uint64(3), Custom)
-	s.Add(TotalCodeSize, "sg0000", Uint32(4), Custom)
+	s.Add(45, "sg0000", Uint32(4), Custom)
 	if v, _ := s.Get(PostSchedEstLatency, "sg0000", Sum); v != Uint64(2) || s.Len() != 4 {
 		t.Error(v, s.Len())
 	}
@@ -214,7 +214,7 @@ func TestNestedAggregation(t *testing.T) {
 		agg Aggregation
 		v   Value
 	}
-	const X, Y = DramSpillSpace, DramLocalHWM
+	const X, Y MetricType = 31, 33
 	for _, c := range []struct {
 		name string
 		adds []add

@@ -87,8 +87,7 @@ func NewHeader(name string) (Header, error) {
 
 // CreateOptions choose how a NEFF is written.
 type CreateOptions struct {
-	Level    int                     // gzip level of package version 2; 0 means 1, the documented one
-	Progress func(done, total int64) // bytes of members; may be nil
+	Level int // gzip level of package version 2; 0 means 1, the documented one
 }
 
 // Create writes a NEFF to path from a header and members, which are sorted by
@@ -100,22 +99,13 @@ type CreateOptions struct {
 func Create(ctx context.Context, path string, h Header, members []Member, opt CreateOptions) (Header, error) {
 	members = slices.Clone(members)
 	slices.SortStableFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	var done, total int64
-	for _, m := range members {
-		total += m.Size
-	}
 	return writeNEFF(path, h, opt.Level, h.PkgVersion == 2, true, func(w io.Writer) error {
 		tw := tarball.NewWriter(w)
 		for _, m := range members {
 			if _, err := tarball.SafeName(m.Name); err != nil {
 				return fmt.Errorf("member %q: %w", m.Name, err)
 			}
-			if err := addMember(ctx, tw, m, func(n int64) {
-				done += n
-				if opt.Progress != nil {
-					opt.Progress(done, total)
-				}
-			}); err != nil {
+			if err := addMember(ctx, tw, m); err != nil {
 				return err
 			}
 		}
@@ -123,13 +113,13 @@ func Create(ctx context.Context, path string, h Header, members []Member, opt Cr
 	}, nil)
 }
 
-func addMember(ctx context.Context, tw *tarball.Writer, m Member, progress func(int64)) error {
+func addMember(ctx context.Context, tw *tarball.Writer, m Member) error {
 	r, err := m.Open()
 	if err != nil {
 		return fmt.Errorf("member %q: %w", m.Name, err)
 	}
 	defer r.Close()
-	return tw.Add(ctx, m.header(), r, progress)
+	return tw.Add(ctx, m.header(), r, nil)
 }
 
 // writeNEFF writes header, payload and trailing bytes to path. payload writes

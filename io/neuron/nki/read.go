@@ -27,8 +27,7 @@ const (
 
 // Importer reads records.
 var Importer = format.Importer{
-	Name:  "nkirecord",
-	Title: "record of an NKI kernel",
+	Name: "nkirecord",
 	Sniff: func(head []byte) bool {
 		return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(firstLine(head), []byte(`"perfsim_nki":`))
 	},

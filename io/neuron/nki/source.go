@@ -32,7 +32,6 @@ var apiImport = regexp.MustCompile(`(?m)^[ \t]*(?:import|from)[ \t]+(?:neuronxcc
 // SourceImporter runs kernel sources.
 var SourceImporter = format.Importer{
 	Name:   "nki-source",
-	Title:  "NKI kernel source",
 	Sniff:  importsAPI,
 	Record: Run,
 }

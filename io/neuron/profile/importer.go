@@ -14,7 +14,6 @@ import (
 // Importer reads the JSON export of the Neuron profiler.
 var Importer = format.Importer{
 	Name:   "neuronprofile",
-	Title:  "Neuron profile, the JSON export of neuron-profile",
 	Sniff:  sniff,
 	Module: module,
 }

@@ -17,7 +17,6 @@ import (
 // Importer reads a package that holds one trace as that trace.
 var Importer = format.Importer{
 	Name:   "perf_sim_package",
-	Title:  "package of perf_sim traces (file.perf-sim) with one trace",
 	Sniff:  sniff,
 	Module: read,
 }

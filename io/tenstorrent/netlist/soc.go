@@ -13,14 +13,10 @@ import (
 
 // SoC is a chip as its descriptor gives it.
 type SoC struct {
-	Arch     string
-	Rows     int // worker rows and columns, as netlists count them
-	Cols     int
-	Workers  int
-	DRAM     int // channels
-	Ethernet int
-	L1Bytes  int64
-	DRAMBank int64
+	Arch    string
+	Rows    int // worker rows and columns, as netlists count them
+	Cols    int
+	Workers int
 }
 
 // ReadSoCFile reads a SoC descriptor.
@@ -75,16 +71,6 @@ func readSoC(r io.Reader) (s *SoC, err error) {
 				s.Workers++
 				xs, ys = append(xs, x), append(ys, y)
 			}
-		case "dram":
-			w.items(v, key, func(int, *yaml.Node) { s.DRAM++ })
-		case "eth":
-			w.items(v, key, func(int, *yaml.Node) { s.Ethernet++ })
-		case "worker_l1_size":
-			x, _ := w.integer(v, key, 0, 1<<40)
-			s.L1Bytes = int64(x)
-		case "dram_bank_size":
-			x, _ := w.integer(v, key, 0, 1<<50)
-			s.DRAMBank = int64(x)
 		}
 	})
 	if len(w.n.Problems) > 0 {

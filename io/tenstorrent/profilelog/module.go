@@ -23,7 +23,6 @@ import (
 // queries, pictures, exports and what-ifs work on logs as on simulations.
 var Importer = format.Importer{
 	Name:   "ttprof",
-	Title:  "Tenstorrent device profiler log (profile_log_device.csv)",
 	Sniff:  Sniff,
 	Module: readModule,
 }

@@ -24,7 +24,6 @@ import (
 // trace.
 var Importer = format.Importer{
 	Name:   "perf_sim",
-	Title:  "perf_sim trace (Catapult JSON, bare array)",
 	Sniff:  sniff,
 	Module: read,
 }

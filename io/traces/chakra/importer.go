@@ -16,7 +16,6 @@ import (
 // Importer reads Chakra execution traces in the three forms.
 var Importer = format.Importer{
 	Name:   "chakra",
-	Title:  "Chakra execution trace (protobuf or JSON) and PyTorch host execution trace",
 	Sniff:  func(head []byte) bool { return form(head) != unknown },
 	Module: read,
 }

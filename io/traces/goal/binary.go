@@ -17,7 +17,6 @@ import (
 // which ATLAHS takes too.
 var BinaryImporter = format.Importer{
 	Name:   "goalbin",
-	Title:  "GOAL schedule, binary (LogGOPSim txt2bin)",
 	Sniff:  sniffBinary,
 	Module: readBinary,
 }

@@ -15,7 +15,6 @@ import (
 // Importer reads GOAL text.
 var Importer = format.Importer{
 	Name:   "goal",
-	Title:  "GOAL schedule (LogGOPSim text)",
 	Sniff:  sniff,
 	Module: read,
 }

@@ -18,7 +18,6 @@ import (
 // Importer reads Chrome and Kineto traces.
 var Importer = format.Importer{
 	Name:   "kineto",
-	Title:  "Chrome trace event JSON: PyTorch profiler (Kineto) and others",
 	Sniff:  sniff,
 	Module: read,
 }

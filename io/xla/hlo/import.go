@@ -9,7 +9,7 @@ import (
 
 // TextImporter reads HLO text.
 var TextImporter = format.Importer{
-	Name: "hlo", Title: "XLA HLO text", Sniff: Sniff,
+	Name: "hlo", Sniff: Sniff,
 	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*opgraph.Graph, error) {
 		b, err := src.ReadAll(maxText)
 		if err != nil {
@@ -21,7 +21,7 @@ var TextImporter = format.Importer{
 
 // ProtoImporter reads HloProto, bare HloModuleProto and HloSnapshot.
 var ProtoImporter = format.Importer{
-	Name: "hloproto", Title: "XLA HloProto", Sniff: SniffProto,
+	Name: "hloproto", Sniff: SniffProto,
 	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*opgraph.Graph, error) {
 		b, err := src.ReadAll(maxText)
 		if err != nil {

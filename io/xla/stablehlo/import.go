@@ -12,7 +12,7 @@ const maxText = 1 << 30
 
 // Importer reads StableHLO in MLIR text.
 var Importer = format.Importer{
-	Name: "stablehlo", Title: "StableHLO (MLIR text)", Sniff: Sniff,
+	Name: "stablehlo", Sniff: Sniff,
 	Graph: func(_ context.Context, src *format.Source, _ format.Options) ([]*opgraph.Graph, error) {
 		b, err := src.ReadAll(maxText)
 		if err != nil {

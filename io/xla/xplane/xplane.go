@@ -24,7 +24,7 @@ import (
 const maxBytes = 4 << 30
 
 // Importer reads XLA's profiles.
-var Importer = format.Importer{Name: "xplane", Title: "XLA profile (xplane.pb)", Sniff: Sniff, Module: read}
+var Importer = format.Importer{Name: "xplane", Sniff: Sniff, Module: read}
 
 // Sniff reports whether head begins an XSpace: a plane (field 1) with an id and
 // a name that begins with a slash, such as /device:TPU:0.
