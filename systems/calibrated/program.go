@@ -40,11 +40,16 @@ type program struct {
 
 	kind  []kind
 	group []uint16 // the sequencer that takes the instruction
-	// shape is the row of costs of a data-path instruction, of transfers of one
-	// that triggers a transfer: few differ, and every run asks for them.
+	// shape is the row of costs of a data-path instruction, of products of one
+	// of the PE, of transfers of one that triggers a transfer: few differ, and
+	// every run asks for them.
 	shape     []uint32
 	costs     []rowCost
+	products  []product
 	transfers []transfer
+	// lists has the rows of every sequencer, loops left out.
+	lists [][]uint32
+	loops bool // there are some
 
 	groups []group
 	cores  []uint16 // that execute something, in the order of their first rows
@@ -121,11 +126,42 @@ func programOf(m *components.Module, mach *machine.Machine, c *Constants, semaph
 			*slot = 0
 		}
 	}
+	p.listRows()
 	p.shapes()
 	if semaphores {
 		p.readSyncs()
 	}
 	return p
+}
+
+// listRows lists the rows of every sequencer, in program order.
+func (p *program) listRows() {
+	count := make([]int, len(p.groups))
+	for i, g := range p.group {
+		if p.kind[i] == kindLoop {
+			p.loops = true
+			continue
+		}
+		count[g]++
+	}
+	p.lists = make([][]uint32, len(p.groups))
+	all := make([]uint32, len(p.group))
+	for g, n := range count {
+		p.lists[g], all = all[:0:n], all[n:]
+	}
+	for i, g := range p.group {
+		if p.kind[i] != kindLoop {
+			p.lists[g] = append(p.lists[g], uint32(i))
+		}
+	}
+}
+
+// rowsOf returns the rows of sequencer g among rows lo to hi.
+func (p *program) rowsOf(g int, lo, hi uint32) []uint32 {
+	list := p.lists[g]
+	first, _ := slices.BinarySearch(list, lo)
+	last, _ := slices.BinarySearch(list, hi)
+	return list[first:last]
 }
 
 // unit returns the place of a core in p.cores. What is kept by core is kept by
@@ -137,57 +173,6 @@ func (p *program) unit(core uint16) uint16 {
 		p.cores = append(p.cores, core)
 	}
 	return uint16(at)
-}
-
-// rowCost is the cost of a data-path instruction, in ns.
-type rowCost struct{ issue, latency, spacing float64 }
-
-// shapes works out what instructions cost and what transfers move.
-func (p *program) shapes() {
-	p.shape = make([]uint32, len(p.kind))
-	opcode := p.m.Instr.Opcode.Slice()
-	costs, transfers := newTable[rowCost](p.m.NumOpcodes()), newTable[transfer](p.m.NumOpcodes())
-	for i, k := range p.kind {
-		switch {
-		case k == kindData:
-			var c rowCost
-			if op := p.nominal.Op(i); op != nil {
-				c.issue, c.latency, c.spacing = p.nominal.Evaluate(op, i)
-			} else {
-				c.issue, c.latency = p.nominal.Rest(i)
-			}
-			p.shape[i] = costs.row(c, opcode[i])
-		case k.transfers():
-			t, _ := TransferOf(p.m, uint32(i))
-			p.shape[i] = transfers.row(p.c.DMA.of(t), opcode[i])
-		}
-	}
-	p.costs, p.transfers = costs.rows, transfers.rows
-}
-
-// table has values that differ.
-type table[T comparable] struct {
-	rows  []T
-	known map[T]uint32
-	last  []uint32 // by opcode: the row used last, plus one
-}
-
-func newTable[T comparable](opcodes int) *table[T] {
-	return &table[T]{known: map[T]uint32{}, last: make([]uint32, opcodes)}
-}
-
-// row returns the row of a value that an opcode has.
-func (t *table[T]) row(v T, op components.Opcode) uint32 {
-	if l := t.last[op]; l > 0 && t.rows[l-1] == v {
-		return l - 1
-	}
-	r, ok := t.known[v]
-	if !ok {
-		r = uint32(len(t.rows))
-		t.rows, t.known[v] = append(t.rows, v), r
-	}
-	t.last[op] = r + 1
-	return r
 }
 
 type opKind uint8

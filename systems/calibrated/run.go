@@ -22,118 +22,155 @@ func Run(ctx context.Context, w *components.World) error {
 	}
 	m := w.Module
 	w.Placement++
-	p := programOf(m, w.Machine, c, !w.Config.OnDependencies)
-	arrive := w.Events.Arrive.Scratch(m.Instr.Len())
-	dur := w.Events.Dur.Scratch(m.Instr.Len())
+	r := newRunner(w, programOf(m, w.Machine, c, !w.Config.OnDependencies))
+	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
+	for n := range r.top {
+		g.Go(func() error { return r.place(ctx, n) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	r.attribute()
+	w.Transfers = nil
+	if r.p.syncs { // else the event of a transfer lasts until its data is there
+		w.Transfers = r.p.inFlight(r.out[components.RunA])
+	}
+	w.FullClock, w.SlowClock = slices.Concat(r.clocks...), c.Gov.Slow
+	r.p.notes(r.spreads, r.freed)
+	w.Range = r.p.latencyRange(w, r.top, r.spreads)
+	if from := w.Machine.Calibrated.Scaled; from != "" {
+		m.Note(components.NoteScaled, fmt.Sprintf("the constants of %s are scaled %s; no profile of %s was measured", w.Machine.Name, from, w.Machine.Name), 1)
+	}
+	r.p.noteUsual(w.Machine.Name)
+	return nil
+}
+
+// runner places the top-level blocks of a world, whose rows and places in the
+// lists are their own.
+type runner struct {
+	w      *components.World
+	p      *program
+	arrive [][2]uint64
+	dur    [][2]uint32
+	out    [2]rows // one and the same where nobody asks for run A when run B is made
+	why    [2]*reasons
+	// By top-level block.
+	top     []int
+	spreads []Spread
+	freed   []int
+	clocks  [][]components.ClockSpan
+}
+
+func newRunner(w *components.World, p *program) *runner {
+	m := w.Module
+	n := m.Instr.Len()
+	r := &runner{w: w, p: p, arrive: w.Events.Arrive.Scratch(n), dur: w.Events.Dur.Scratch(n), top: m.TopBlocks()}
 	w.Blocks = make([]components.BlockResult, m.Blocks.Len())
 	for b := range w.Blocks {
 		w.Blocks[b].Block = b
 	}
 	first := newRows(p)
-	out := [2]rows{first, first}
+	r.out = [2]rows{first, first}
 	if p.syncs {
-		out[components.RunA].begin = make([]float64, m.Instr.Len())
+		r.out[components.RunA].begin = make([]float64, n)
 	}
-	if w.Config.Why { // else nobody asks for run A when run B is made
-		out[components.RunB] = newRows(p)
-	}
-	var why [2]*reasons
-	w.Why = [2]*components.Attribution{}
 	if w.Config.Why {
-		why = [2]*reasons{newReasons(m.Instr.Len()), newReasons(m.Instr.Len())}
+		r.out[components.RunB] = newRows(p)
+		r.why = [2]*reasons{newReasons(n), newReasons(n)}
 	}
-	top := m.TopBlocks()
-	spreads := make([]Spread, len(top))
-	freed := make([]int, len(top))
-	clocks := make([][]components.ClockSpan, len(top))
-	g, ctx := ecs.NewGroup(ctx, w.Config.Jobs)
-	for n, b := range top {
-		g.Go(func() error {
-			lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
-			var opt Options
-			for run := components.RunA; run <= components.RunB; run++ {
-				if run == components.RunB {
-					out[run].clear(lo, hi)
-				}
-				place := func() (*block, error) {
-					blk := &block{sim: newSim(ctx, p, opt, run, out[run], lo, hi), results: w.Blocks, run: run}
-					blk.sim.why = why[run]
-					return blk, blk.place(b)
-				}
-				blk, err := place()
-				if err != nil {
-					return err
-				}
-				if run == components.RunA {
-					s, err := p.phases(ctx, &opt, out[run], b, blk.sim.last)
-					if err != nil {
-						return err
-					}
-					spreads[n] = s
-					if s.Phases > 1 {
-						if blk, err = place(); err != nil {
-							return err
-						}
-					}
-				}
-				freed[n] = max(freed[n], blk.sim.freed)
-				if w.Config.Loops == components.Trips && components.Repeats(m, b) {
-					last, err := blk.trips(ctx, b)
-					if err != nil {
-						return err
-					}
-					w.Blocks[b].LatencyTrips[run] = whole(last)
-				}
-				first := 0.0
-				if w.Config.Loops != components.Trips || !components.Repeats(m, b) {
-					first = blk.fromFirst(b, out[run])
-				}
-				if run == components.RunA {
-					spreads[n].shift(first)
-					clocks[n] = blk.clock(b, first)
-				}
-				o := &out[run]
-				flags := m.Instr.Flags.Slice()
-				for i := lo; i < hi; i++ {
-					start := uint64(max(0, o.start[i]) + 0.5)
-					// Start and end are each rounded, so that no event ends after its block.
-					d := uint32(max(0, o.start[i]) + float64(o.dur[i]) + 0.5 - float64(start))
-					dur[i][run] = d
-					arrive[i][run] = start
-					if flags[i]&components.FlagTrigger == 0 {
-						arrive[i][run] += uint64(d)
-					}
-				}
-				if w.Config.Progress != nil && run == components.RunB {
-					w.Config.Progress(int64(hi), int64(m.Instr.Len()))
-				}
-			}
-			return nil
-		})
+	r.spreads, r.freed = make([]Spread, len(r.top)), make([]int, len(r.top))
+	r.clocks = make([][]components.ClockSpan, len(r.top))
+	return r
+}
+
+// place places top-level block number n in both runs.
+func (r *runner) place(ctx context.Context, n int) error {
+	var opt Options
+	for run := components.RunA; run <= components.RunB; run++ {
+		if err := r.run(ctx, n, run, &opt); err != nil {
+			return err
+		}
 	}
-	if err := g.Wait(); err != nil {
+	if w := r.w; w.Config.Progress != nil {
+		w.Config.Progress(int64(w.Module.Blocks.End.At(r.top[n])), int64(w.Module.Instr.Len()))
+	}
+	return nil
+}
+
+// run places a block in one run; run A chooses the governor's phase.
+func (r *runner) run(ctx context.Context, n int, run components.Run, opt *Options) error {
+	m, b := r.w.Module, r.top[n]
+	lo, hi := m.Blocks.First.At(b), m.Blocks.End.At(b)
+	if run == components.RunB {
+		r.out[run].clear(lo, hi)
+	}
+	blk, err := r.block(ctx, b, run, *opt)
+	if err != nil {
 		return err
 	}
-	for run, r := range why {
-		if r != nil {
-			w.Why[run] = p.attribution(r, out[run], components.Run(run), func(i uint32) uint64 {
-				start, _ := w.Events.Span(m, components.InstrID(i), components.Run(run))
+	if run == components.RunA {
+		if r.spreads[n], err = r.p.phases(ctx, opt, r.out[run], b, blk.sim.last); err != nil {
+			return err
+		}
+		if r.spreads[n].Phases > 1 {
+			if blk, err = r.block(ctx, b, run, *opt); err != nil {
+				return err
+			}
+		}
+	}
+	r.freed[n] = max(r.freed[n], blk.sim.freed)
+	first := 0.0
+	if r.w.Config.Loops == components.Trips && components.Repeats(m, b) {
+		last, err := blk.trips(ctx, b)
+		if err != nil {
+			return err
+		}
+		r.w.Blocks[b].LatencyTrips[run] = whole(last)
+	} else {
+		first = blk.fromFirst(b, r.out[run])
+	}
+	if run == components.RunA {
+		r.spreads[n].shift(first)
+		r.clocks[n] = blk.clock(b, first)
+	}
+	r.events(run, lo, hi)
+	return nil
+}
+
+func (r *runner) block(ctx context.Context, b int, run components.Run, opt Options) (*block, error) {
+	t := &r.w.Module.Blocks
+	blk := &block{sim: newSim(ctx, r.p, opt, run, r.out[run], t.First.At(b), t.End.At(b)), results: r.w.Blocks, run: run}
+	blk.sim.why = r.why[run]
+	return blk, blk.place(b)
+}
+
+// events makes events of rows lo to hi.
+func (r *runner) events(run components.Run, lo, hi uint32) {
+	o, flags := &r.out[run], r.w.Module.Instr.Flags.Slice()
+	for i := lo; i < hi; i++ {
+		start := uint64(max(0, o.start[i]) + 0.5)
+		// Start and end are each rounded, so that no event ends after its block.
+		d := uint32(max(0, o.start[i]) + float64(o.dur[i]) + 0.5 - float64(start))
+		r.dur[i][run] = d
+		r.arrive[i][run] = start
+		if flags[i]&components.FlagTrigger == 0 {
+			r.arrive[i][run] += uint64(d)
+		}
+	}
+}
+
+// attribute says what let every row start, where that is asked for.
+func (r *runner) attribute() {
+	w := r.w
+	w.Why = [2]*components.Attribution{}
+	for run, why := range r.why {
+		if why != nil {
+			w.Why[run] = r.p.attribution(why, r.out[run], components.Run(run), func(i uint32) uint64 {
+				start, _ := w.Events.Span(w.Module, components.InstrID(i), components.Run(run))
 				return start
 			})
 		}
 	}
-	w.Transfers = nil
-	if p.syncs { // else the event of a transfer lasts until its data is there
-		w.Transfers = p.inFlight(out[components.RunA])
-	}
-	w.FullClock, w.SlowClock = slices.Concat(clocks...), p.c.Gov.Slow
-	p.notes(spreads, freed)
-	w.Range = p.latencyRange(w, top, spreads)
-	if from := w.Machine.Calibrated.Scaled; from != "" {
-		m.Note(components.NoteScaled, fmt.Sprintf("the constants of %s are scaled %s; no profile of %s was measured", w.Machine.Name, from, w.Machine.Name), 1)
-	}
-	p.noteUsual(w.Machine.Name)
-	return nil
 }
 
 // fromFirst has the times of a placed block count from the start of its first
@@ -201,7 +238,7 @@ func (p *program) noteUsual(machine string) {
 	in := &p.m.Instr
 	rows := map[key]int{}
 	for i, k := range p.kind {
-		if k == kindData && p.nominal.Usual(i) {
+		if k == kindData && p.costs[p.shape[i]].usual {
 			rows[key{in.Engine.At(i), in.Opcode.At(i)}]++
 		}
 	}
@@ -398,8 +435,10 @@ func (k *block) place(b int) error {
 	if err := k.sim.place(t.First.At(b), t.End.At(b)); err != nil {
 		return err
 	}
-	inner, end := b+1, 0.0
-	k.region(t.First.At(b), t.End.At(b), &inner, &end)
+	if k.sim.p.loops {
+		inner, end := b+1, 0.0
+		k.region(t.First.At(b), t.End.At(b), &inner, &end)
+	}
 	if k.results != nil {
 		r := &k.results[b]
 		r.Latency[k.run] = whole(k.sim.last)

@@ -52,9 +52,7 @@ type sim struct {
 
 	seqs   []sequence
 	sems   []semaphore
-	heap   []event
-	hole   bool // the first of heap is taken out, and its place free
-	count  uint32
+	queue  queue
 	pes    []tensor
 	dmas   []dmaEngines
 	parked int // sequences waiting for a row to be placed
@@ -71,6 +69,9 @@ type sim struct {
 // sequence is the state of one sequencer.
 type sequence struct {
 	list    []uint32 // rows, in program order
+	k       *EngineConstants
+	pe      *tensor // of its core
+	tensor  bool    // is the PE's
 	pos     int
 	pipe    float64 // when the data path is free
 	retired float64 // last retirement
@@ -78,11 +79,17 @@ type sequence struct {
 	waitFor uint32  // plus one: the row it is parked on
 	parked  bool    // on a semaphore
 	first   bool    // has triggered a transfer
-	// ready is when what the instruction at pos depends on was there, where known
-	// says that this was found out, and readyBy the row, plus one, that it was.
+	// ready is when the first seen of what the instruction at pos depends on are
+	// there, and readyBy the row, plus one, that is last. known says that those
+	// are all.
 	ready   float64
 	readyBy uint32
+	seen    uint32
 	known   bool
+	// preds is what the instruction at pos depends on, nil with semaphores, and
+	// last its last one: reading that early has the rest there when it is asked.
+	preds   []uint32
+	last    uint32
 	trigger float64 // end of the last trigger
 	soft    float64 // last software trigger
 	softBy  uint32  // row, plus one
@@ -93,6 +100,11 @@ type sequence struct {
 	pipeBy, retiredBy uint32
 }
 
+// forget forgets what was found out about the instruction at pos.
+func (q *sequence) forget() {
+	q.ready, q.readyBy, q.seen, q.known = math.Inf(-1), 0, 0, false
+}
+
 type semaphore struct {
 	value int64
 	at    float64 // last change
@@ -100,41 +112,18 @@ type semaphore struct {
 	wait  []uint16
 }
 
-type eventKind uint8
-
-const (
-	evStep eventKind = iota
-	evSem
-	evSoft
-)
-
-type event struct {
-	t     float64
-	n     uint32 // order of making, breaks ties
-	kind  eventKind
-	op    components.SyncOp
-	a     uint32 // sequence, semaphore or row
-	by    uint32 // row, plus one, that changes the semaphore
-	value int64
-}
-
 // rows are the results of a run, by row of the module. Blocks write their
 // own rows only.
 type rows struct {
 	start  []float64
 	dur    []float32
-	arrive []float64
+	arrive []float64 // NaN before the row is placed
 	begin  []float64 // of transfers: when the data starts to move; nil where nobody asks
-	done   []bool    // nil where semaphores tell
 }
 
 func newRows(p *program) rows {
 	n := len(p.kind)
-	r := rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n)}
-	if !p.syncs {
-		r.done = make([]bool, n)
-	}
-	return r
+	return rows{start: make([]float64, n), dur: make([]float32, n), arrive: make([]float64, n)}
 }
 
 // clear forgets rows lo to hi.
@@ -147,19 +136,17 @@ func (r *rows) clear(lo, hi uint32) {
 // newSim prepares a run over rows lo to hi.
 func newSim(ctx context.Context, p *program, opt Options, run components.Run, out rows, lo, hi uint32) *sim {
 	s := &sim{p: p, opt: opt, run: run, ctx: ctx, rows: out}
-	if out.done != nil {
-		clear(out.done[lo:hi])
-	}
 	inf := math.Inf(-1)
 	s.seqs = make([]sequence, len(p.groups))
-	for g := range s.seqs {
-		s.seqs[g] = sequence{arrived: math.NaN(), pipe: inf, retired: inf, trigger: inf, soft: inf, done: inf}
+	s.pes = make([]tensor, len(p.cores))
+	for g, x := range p.groups {
+		s.seqs[g] = sequence{list: p.rowsOf(g, lo, hi), k: &p.c.Engine[x.engine], pe: &s.pes[x.unit], tensor: x.engine == components.PE,
+			arrived: math.NaN(), ready: inf, pipe: inf, retired: inf, trigger: inf, soft: inf, done: inf}
 	}
 	if slices.Contains(p.kind[lo:hi], kindBarrier) {
 		s.until, s.lo = make([]float64, hi-lo), lo
 	}
 	s.sems = make([]semaphore, p.sems)
-	s.pes = make([]tensor, len(p.cores))
 	s.dmas = make([]dmaEngines, len(p.cores))
 	for c, core := range p.cores {
 		pe := &s.pes[c]
@@ -178,45 +165,32 @@ func newSim(ctx context.Context, p *program, opt Options, run components.Run, ou
 
 // place places rows lo to hi but for loops themselves.
 func (s *sim) place(lo, hi uint32) error {
+	kinds := s.p.kind
 	for i := lo; i < hi; i++ {
-		if s.p.kind[i] == kindLoop {
-			if s.done != nil {
-				s.done[i] = true
-			}
-			continue
+		if kinds[i] != kindLoop {
+			s.arrive[i] = math.NaN()
 		}
-		q := &s.seqs[s.p.group[i]]
-		q.list = append(q.list, i)
 	}
 	for g := range s.seqs {
 		q := &s.seqs[g]
 		if len(q.list) == 0 {
 			continue
 		}
+		s.look(q)
 		t := 0.0
 		if s.preamble(q.list[0]) {
 			t = s.p.c.Engine[s.p.groups[g].engine].Start + s.opt.Shift
 		}
-		s.push(event{t: t, kind: evStep, a: uint32(g)})
+		s.later(t, g)
 	}
 	for {
-		for len(s.heap) > 0 {
-			e := s.heap[0]
-			s.hole = true
-			switch e.kind {
-			case evStep:
-				s.step(e.t, int(e.a))
-			case evSem:
-				s.change(e.t, e.a, e.op, e.value, e.by)
-			case evSoft:
-				s.trigger(e.t, e.a)
+		for e, ok := s.queue.first(); ok; e, ok = s.queue.first() {
+			if int(e.of) < len(s.seqs) {
+				s.step(e.t, int(e.of))
+			} else {
+				s.deal(e.t, s.queue.take(e.of-uint32(len(s.seqs))))
 			}
-			if s.hole { // nothing was pushed
-				last := len(s.heap) - 1
-				s.heap[0] = s.heap[last]
-				s.heap, s.hole = s.heap[:last], false
-				s.down()
-			}
+			s.queue.next()
 			if s.placed++; s.placed&0xffff == 0 {
 				if err := s.ctx.Err(); err != nil {
 					return err
@@ -227,6 +201,18 @@ func (s *sim) place(lo, hi uint32) error {
 			return nil
 		}
 	}
+}
+
+// later has sequencer g take its next step at t.
+func (s *sim) later(t float64, g int) { s.queue.push(t, uint32(g)) }
+
+// deal does what is no step of a sequencer.
+func (s *sim) deal(t float64, c change) {
+	if c.trigger {
+		s.trigger(t, c.of)
+		return
+	}
+	s.change(t, c)
 }
 
 // preamble tells whether a sequencer's first instruction is the runtime's.
@@ -251,7 +237,7 @@ func (s *sim) unlock() bool {
 	q := &s.seqs[best]
 	s.freed++
 	if q.waitFor > 0 {
-		s.done[q.waitFor-1] = true
+		s.arrive[q.waitFor-1] = 0
 		q.waitFor = 0
 		s.parked--
 	}
@@ -262,27 +248,27 @@ func (s *sim) unlock() bool {
 		}
 		s.given[q.list[q.pos]] = true
 	}
-	s.push(event{t: max(s.last, 0), kind: evStep, a: uint32(best)})
+	s.later(max(s.last, 0), best)
 	return true
 }
 
 // change applies a semaphore operation and wakes who waits for it.
-func (s *sim) change(t float64, id uint32, op components.SyncOp, value int64, by uint32) {
-	x := &s.sems[id]
-	switch op {
+func (s *sim) change(t float64, c change) {
+	x := &s.sems[c.of]
+	switch c.op {
 	case components.SetInc:
-		x.value += value
+		x.value += c.value
 	case components.SetDec:
-		x.value -= value
+		x.value -= c.value
 	case components.SetTo:
-		x.value = value
+		x.value = c.value
 	}
-	x.at, x.by = t, by
+	x.at, x.by = t, c.by
 	wait := x.wait
 	x.wait = x.wait[:0]
 	for _, g := range wait {
 		s.seqs[g].parked = false
-		s.push(event{t: t, kind: evStep, a: uint32(g)})
+		s.later(t, int(g))
 	}
 }
 
@@ -313,34 +299,52 @@ func (s *sim) held(i uint32) (at float64, chain bool, missing int) {
 	return at, chain, -1
 }
 
-// ready returns when the dependencies of instruction i are there for its
-// sequencer (-Inf for none), and the row that is not placed yet plus one.
-func (s *sim) ready(i uint32, g int) (at float64, missing uint32) {
-	at = math.Inf(-1)
+// ready finds out when the dependencies of instruction i are there for its
+// sequencer (-Inf for none), and returns the row, plus one, that is not placed
+// yet. It goes on behind the dependencies that were there when it was asked
+// before: what is placed stays, but for rows that were given up.
+func (s *sim) ready(q *sequence, g int) (missing uint32) {
 	if s.opt.NoSync {
-		return at, 0
+		return 0
 	}
-	p := s.p
-	tensor := p.groups[g].engine == components.PE
-	for _, w := range p.m.Edges.Preds.Row(int(i)) {
-		q, class := w&ecs.TargetMask, uint8(w>>ecs.ClassShift)
+	if s.freed > 0 {
+		q.forget()
+	}
+	arrive := s.arrive
+	preds := q.preds[q.seen:]
+	ready, by := q.ready, q.readyBy
+	for k, w := range preds {
+		r, class := w&ecs.TargetMask, uint8(w>>ecs.ClassShift)
 		if class == components.ClassAnti && s.run == components.RunB {
 			break // the last class of a row
 		}
-		if !s.done[q] {
-			return at, q + 1
-		}
-		// An engine works in order: on one engine only results that are read
-		// or overwritten by the data path have to be waited for, and the PE
-		// adds up in order.
-		if (class == components.ClassAnti || class == components.ClassOrdered || tensor) && int(p.group[q]) == g && !p.kind[q].transfers() {
-			continue
-		}
-		if s.arrive[q] > at {
-			at, s.heldBy = s.arrive[q], q+1
+		at := arrive[r]
+		if at > ready && !s.inOrder(q, g, r, class) {
+			ready, by = at, r+1
+		} else if at != at {
+			q.ready, q.readyBy, q.seen = ready, by, q.seen+uint32(k)
+			return r + 1
 		}
 	}
-	return at, 0
+	q.ready, q.readyBy, q.seen = ready, by, q.seen+uint32(len(preds))
+	return 0
+}
+
+// look looks up what the instruction depends on to which q has come.
+func (s *sim) look(q *sequence) {
+	if s.p.syncs || q.pos >= len(q.list) {
+		return
+	}
+	if q.preds = s.p.m.Edges.Preds.Row(int(q.list[q.pos])); len(q.preds) > 0 {
+		q.last = q.preds[len(q.preds)-1]
+	}
+}
+
+// inOrder tells whether sequencer g need not wait for its own row r. An engine
+// works in order: on one engine only results that are read or overwritten by
+// the data path have to be waited for, and the PE adds up in order.
+func (s *sim) inOrder(q *sequence, g int, r uint32, class uint8) bool {
+	return int(s.p.group[r]) == g && (class == components.ClassAnti || class == components.ClassOrdered || q.tensor) && !s.p.kind[r].transfers()
 }
 
 // lastBefore returns the last row of sequencer o that is before row i in
@@ -378,7 +382,7 @@ func (s *sim) raise(i uint32, t float64) {
 	off, op, value := x.Offsets.Slice(), x.Op.Slice(), x.Value.Slice()
 	for w := off[i]; w < off[i+1]; w++ {
 		if !op[w].IsWait() {
-			s.push(event{t: t, kind: evSem, op: op[w], a: s.p.sem[w], by: i + 1, value: value[w]})
+			s.queue.keep(t, uint32(len(s.seqs)), change{op: op[w], of: s.p.sem[w], by: i + 1, value: value[w]})
 		}
 	}
 }
@@ -389,268 +393,77 @@ func (s *sim) step(t float64, g int) {
 	if q.pos >= len(q.list) {
 		return
 	}
-	p := s.p
 	i := q.list[q.pos]
 	if math.IsNaN(q.arrived) {
 		q.arrived = t
 	}
-	var at float64
-	var chain bool
-	s.heldBy = 0
-	if p.syncs {
-		var missing int
-		if at, chain, missing = s.held(i); missing >= 0 {
-			q.parked = true
-			s.sems[missing].wait = append(s.sems[missing].wait, uint16(g))
-			return
-		}
-	} else {
-		if q.known {
-			at, s.heldBy, q.known = q.ready, q.readyBy, false
-		} else {
-			var missing uint32
-			at, missing = s.ready(i, g)
-			if missing == 0 && p.kind[i] == kindBarrier {
-				missing = s.unplaced(i, g)
-			}
-			if missing > 0 {
-				q.waitFor = missing
-				s.parked++
-				return
-			}
-		}
-		if at > t { // transfers must be taken in the order of time
-			// All producers are placed, and but for rows that were given up that is final.
-			q.ready, q.readyBy, q.known = at, s.heldBy, s.freed == 0
-			s.push(event{t: at, kind: evStep, a: uint32(g)})
-			return
-		}
+	at, chain, ok := s.released(q, i, g, t)
+	if !ok {
+		return
 	}
-	arrived := q.arrived
+	x := taken{q: q, g: g, i: i, arrived: q.arrived, at: at}
 	q.arrived = math.NaN()
-	e := p.groups[g].engine
-	core := p.groups[g].core
-	k := &p.c.Engine[e]
-	switch p.kind[i] {
+	q.forget()
+	switch kind := s.p.kind[i]; kind {
 	case kindData:
-		ready := max(arrived, at+k.Wake)
-		issue, latency, spacing := s.dataCost(i)
-		start := max(ready, q.pipe)
-		s.because(g, i, arrived, at, k.Wake, bound{q.pipe, q.pipeBy}, bound{})
-		q.pipe = start + issue
-		retired := max(start+latency, q.retired+spacing)
-		q.retired = max(q.retired, retired)
-		q.pipeBy, q.retiredBy = i+1, i+1
-		s.finish(g, i, start, retired, retired+k.Retire, ready+k.Dispatch)
-	case kindLoad:
-		ready := max(arrived, at+k.Wake)
-		pe := &s.pes[p.groups[g].unit]
-		s.because(g, i, arrived, at, k.Wake, bound{pe.last + p.c.PE.AfterStream, pe.lastBy}, bound{})
-		start, end := s.load(pe, i, ready)
-		pe.loadedBy = i + 1
-		q.retired, q.retiredBy = max(q.retired, end), i+1
-		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
-	case kindStream:
-		ready := max(arrived, at+p.c.PE.WakeStream)
-		pe := &s.pes[p.groups[g].unit]
-		s.because(g, i, arrived, at, p.c.PE.WakeStream, bound{pe.free, pe.lastBy}, bound{pe.loaded, pe.loadedBy})
-		start, end := s.matmulCost(pe, i, ready)
-		pe.lastBy = i + 1
-		end = max(end, q.retired)
-		q.retired, q.retiredBy = end, i+1
-		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
-	case kindMatmul:
-		ready := max(arrived, at+k.Wake)
-		start, end := math.Inf(1), 0.0
-		_, passes := p.nominal.Columns(int(i))
-		pe := &s.pes[p.groups[g].unit]
-		s.because(g, i, arrived, at, k.Wake, bound{pe.last + p.c.PE.AfterStream, pe.lastBy}, bound{})
-		for range passes {
-			b, _ := s.load(pe, i, ready)
-			start = min(start, b)
-			_, end = s.matmulCost(pe, i, ready)
-		}
-		pe.lastBy, pe.loadedBy = i+1, i+1
-		end = max(end, q.retired)
-		q.retired, q.retiredBy = end, i+1
-		s.finish(g, i, start, end, end+k.Retire, ready+k.Dispatch)
+		s.data(&x)
+	case kindLoad, kindStream, kindMatmul:
+		s.product(&x, kind)
 	case kindHW:
-		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
-		s.hardware(g, i, max(arrived, at+k.WakeControl))
+		s.hardware(&x)
 	case kindSW:
-		s.because(g, i, arrived, at, k.Wake, bound{q.soft + p.c.DMA.SWInterval, q.softBy}, bound{})
-		q.softBy = i + 1
-		s.software(g, i, max(arrived, at+k.Wake))
+		s.software(&x)
 	case kindStatic:
-		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
-		ready := max(arrived, at+k.WakeControl)
-		end := ready + p.c.DMA.StaticTrigger
-		_, complete := s.transfer(g, i, ready, p.transferOf(i))
-		s.finishTransfer(g, i, ready, end, complete, s.next(g, i, end))
+		s.static(&x)
 	case kindDrain:
-		s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
-		ready := max(arrived, at+k.WakeControl)
-		end := ready + s.control(e, i)
-		if q.retired > ready {
-			end = max(end, q.retired+k.Drain)
-		}
-		s.finish(g, i, ready, end, end+k.Retire, s.next(g, i, end))
+		s.drain(&x)
 	case kindBarrier:
-		ready := max(arrived, at)
-		var others bound
-		for o := range s.seqs {
-			if h, ok := s.lastBefore(o, i); ok && p.groups[o].core == core && o != g {
-				if t := s.until[h-s.lo]; t > others.at {
-					others = bound{t, h + 1}
-				}
-			}
-		}
-		ready = max(ready, others.at)
-		s.because(g, i, arrived, at, 0, others, bound{})
-		s.finish(g, i, ready, ready, ready, ready)
+		s.barrier(&x)
 	case kindOther:
-		issue, latency := p.nominal.Rest(int(i))
-		start := max(arrived, at, q.pipe)
-		s.because(g, i, arrived, at, 0, bound{q.pipe, q.pipeBy}, bound{})
-		q.pipe, q.retired = start+issue, max(q.retired, start+latency)
-		q.pipeBy, q.retiredBy = i+1, i+1
-		s.finish(g, i, start, start+latency, start+latency, start)
+		s.other(&x)
 	case kindNone:
-		s.because(g, i, arrived, at, 0, bound{}, bound{})
-		ready := max(arrived, at)
+		s.because(&x, 0, bound{}, bound{})
+		ready := x.ready(0)
 		s.finish(g, i, ready, ready, ready, ready)
 	default:
-		ready, end := arrived, 0.0
-		if chain {
-			end = max(ready+k.Chain, at+k.Hop)
-			s.because(g, i, arrived, math.Inf(-1), 0, bound{}, bound{})
-		} else {
-			s.because(g, i, arrived, at, k.WakeControl, bound{}, bound{})
-			ready = max(arrived, at+k.WakeControl)
-			end = ready + s.control(e, i)
+		s.sequenced(&x, chain)
+	}
+}
+
+// released returns when the last of what instruction i waits for was there
+// (-Inf for nothing), and whether it waits for a step of the runtime's barrier.
+// Where that is not there yet at t, the sequencer is parked or comes again.
+func (s *sim) released(q *sequence, i uint32, g int, t float64) (at float64, chain, ok bool) {
+	s.heldBy = 0
+	if s.p.syncs {
+		at, chain, missing := s.held(i)
+		if missing >= 0 {
+			q.parked = true
+			s.sems[missing].wait = append(s.sems[missing].wait, uint16(g))
 		}
-		s.finish(g, i, ready, end, end+k.Retire, s.next(g, i, end))
+		return at, chain, missing < 0
 	}
-}
-
-// control is the duration of a control instruction.
-func (s *sim) control(e components.Engine, i uint32) float64 {
-	op := s.p.m.Instr.Opcode.At(int(i))
-	if s.p.isWide(i) {
-		return s.p.c.Engine[e].LoadWide
-	}
-	return s.p.control[e][op]
-}
-
-// dataCost is the cost of a data-path instruction.
-func (s *sim) dataCost(i uint32) (issue, latency, spacing float64) {
-	if s.opt.Documented {
-		k := documented
-		issue, _, _ = s.p.nominal.Evaluate(&k, int(i))
-		return issue, issue, 0
-	}
-	c := &s.p.costs[s.p.shape[i]]
-	return c.issue, c.latency, c.spacing
-}
-
-func (s *sim) matmulCost(pe *tensor, i uint32, ready float64) (start, end float64) {
-	if !s.opt.Documented {
-		return s.matmul(pe, i, ready)
-	}
-	cycles, _ := s.p.nominal.Columns(int(i))
-	start = max(ready, pe.free)
-	end = start + max(64, cycles)*s.p.cycle
-	pe.last, pe.free = start, end
-	return start, end
-}
-
-// next is when the sequencer takes the instruction behind i, which it
-// executed itself until end.
-func (s *sim) next(g int, i uint32, end float64) float64 {
-	q := &s.seqs[g]
-	if q.pos+1 >= len(q.list) {
-		return end
-	}
-	return end + s.p.gapAfter(s.p.groups[g].engine, i, q.list[q.pos+1])
-}
-
-// hardware places a trigger of a transfer with hardware descriptors.
-func (s *sim) hardware(g int, i uint32, ready float64) {
-	q := &s.seqs[g]
-	c := s.p.c
-	d := &c.DMA
-	x := s.p.transferOf(i)
-	dur := c.Engine[s.p.groups[g].engine].TriggerHW
-	if x.many {
-		dur += d.TriggerMany
-	}
-	if !q.first {
-		q.first = true
-		dur += d.TriggerFirst
-	}
-	end := max(ready+dur, q.trigger+d.Interval)
-	// A queue takes so many transfers; the trigger of the next has to wait until
-	// one leaves it: a write when it starts, a read when the writes before it are
-	// nearly done, because reads do not pass them.
-	if depth := int(d.QueueDepth); depth > 0 && len(q.room) >= depth {
-		end = max(end, q.room[len(q.room)-depth])
-	}
-	q.trigger = end
-	room := math.Inf(-1)
-	if d.ReadLead > 0 {
-		room = s.dmas[s.p.groups[g].unit].writeEnd - d.ReadLead
-	}
-	begin, complete := s.transfer(g, i, ready, x)
-	if !x.Read {
-		room = begin + d.QueueLag
-	}
-	q.room = append(q.room, room)
-	if n := len(q.room); n > 64 {
-		q.room = append(q.room[:0], q.room[n-32:]...)
-	}
-	s.finishTransfer(g, i, ready, end, complete, s.next(g, i, end))
-}
-
-// software places a trigger of a transfer whose descriptors the GpSimd makes:
-// it shows when they are made, and the sequencer does not wait for that.
-func (s *sim) software(g int, i uint32, ready float64) {
-	q := &s.seqs[g]
-	d := &s.p.c.DMA
-	t := max(ready+d.SWGenerate, q.soft+d.SWInterval)
-	q.soft = t + s.p.indirectHold(i)
-	n := 0
-	for _, f := range q.flight {
-		if f > t-d.SWFlight {
-			q.flight[n] = f
-			n++
+	if !q.known {
+		missing := s.ready(q, g)
+		if missing == 0 && s.p.kind[i] == kindBarrier {
+			missing = s.unplaced(i, g)
+		}
+		if missing > 0 {
+			q.waitFor = missing
+			s.parked++
+			s.arrive[missing-1] = awaited
+			return 0, false, false
 		}
 	}
-	q.flight = append(q.flight[:n], t)
-	end := t + d.SWTrigger + float64(n)*d.SWTriggerStep
-	s.start[i], s.dur[i] = t, float32(end-t)
-	s.push(event{t: t, kind: evSoft, a: i, value: int64(g)})
-	s.passed(g, i, ready+d.SWDispatch)
-	s.push(event{t: ready + d.SWDispatch, kind: evStep, a: uint32(g)})
-}
-
-// indirectHold is how much longer than usual the next software trigger waits
-// behind transfer i. That addresses from memory are resolved one transfer after
-// another, generation and data in turn, is an assumption: the machine
-// description says how much of it holds (dma.indirect_hold_share).
-func (p *program) indirectHold(i uint32) float64 {
-	switch p.m.Instr.Opcode.At(int(i)) {
-	case components.OpcodeIndirectLoad, components.OpcodeIndirectSave:
-		d := &p.c.DMA
-		return d.IndirectHold * (max(0, d.SWGenerate-d.SWInterval) + p.transferOf(i).stream)
+	q.known = false
+	if q.ready > t { // transfers must be taken in the order of time
+		// All producers are placed, and but for rows that were given up that is final.
+		q.known = s.freed == 0
+		s.later(q.ready, g)
+		return 0, false, false
 	}
-	return 0
-}
-
-// trigger starts the transfer of a software trigger.
-func (s *sim) trigger(t float64, i uint32) {
-	g := int(s.p.group[i])
-	_, complete := s.transfer(g, i, t, s.p.transferOf(i))
-	s.completed(i, t, t+float64(s.dur[i]), complete)
+	s.heldBy = q.readyBy
+	return q.ready, false, true
 }
 
 func (s *sim) transfer(g int, i uint32, t float64, x *transfer) (begin, complete float64) {
@@ -671,7 +484,6 @@ func (s *sim) completed(i uint32, start, end, complete float64) {
 	}
 	s.start[i], s.dur[i] = start, float32(end-start)
 	s.last = max(s.last, end, complete)
-	s.arrive[i] = complete
 	s.raise(i, complete)
 	s.settle(i, complete)
 }
@@ -679,7 +491,7 @@ func (s *sim) completed(i uint32, start, end, complete float64) {
 func (s *sim) finishTransfer(g int, i uint32, start, end, complete, next float64) {
 	s.passed(g, i, end)
 	s.completed(i, start, end, complete)
-	s.push(event{t: next, kind: evStep, a: uint32(g)})
+	s.later(next, g)
 }
 
 // endOf is when row i is over, of a transfer its data and its trigger.
@@ -699,6 +511,7 @@ func (s *sim) endOf(i uint32) float64 {
 func (s *sim) passed(g int, i uint32, t float64) {
 	q := &s.seqs[g]
 	q.pos++
+	s.look(q)
 	if s.until == nil {
 		return
 	}
@@ -711,7 +524,7 @@ func (s *sim) passed(g int, i uint32, t float64) {
 		if b := &s.seqs[o]; b.waitFor == i+1 && s.p.groups[o].core == s.p.groups[g].core && s.p.kind[b.list[b.pos]] == kindBarrier {
 			b.waitFor = 0
 			s.parked--
-			s.push(event{t: max(q.done, b.arrived), kind: evStep, a: uint32(o)})
+			s.later(max(q.done, b.arrived), o)
 		}
 	}
 }
@@ -720,78 +533,32 @@ func (s *sim) passed(g int, i uint32, t float64) {
 // elsewhere and when its sequencer goes on.
 func (s *sim) finish(g int, i uint32, start, end, visible, next float64) {
 	s.start[i], s.dur[i] = start, float32(end-start)
-	s.arrive[i] = visible
 	s.last = max(s.last, end)
-	s.raise(i, visible)
+	if s.p.syncs {
+		s.raise(i, visible)
+	}
 	s.passed(g, i, max(end, visible))
-	s.push(event{t: next, kind: evStep, a: uint32(g)})
+	s.later(next, g)
 	s.settle(i, visible)
 }
 
-// settle wakes the sequencers that are parked on row i.
+// settle records when the result of row i is there, and wakes the sequencers
+// that are parked on it.
 func (s *sim) settle(i uint32, visible float64) {
-	if s.done == nil {
-		return
-	}
-	s.done[i] = true
-	if s.parked == 0 {
+	waits := math.Float64bits(s.arrive[i]) == math.Float64bits(awaited) || s.freed > 0
+	s.arrive[i] = visible
+	if !waits || s.parked == 0 {
 		return
 	}
 	for g := range s.seqs {
 		if q := &s.seqs[g]; q.waitFor == i+1 {
 			q.waitFor = 0
 			s.parked--
-			s.push(event{t: max(visible, q.arrived), kind: evStep, a: uint32(g)})
+			s.later(max(visible, q.arrived), g)
 		}
 	}
 }
 
-// push adds an event. The first takes the place of the one that is being dealt
-// with: mostly a sequencer goes on, and the heap is gone through once.
-func (s *sim) push(e event) {
-	s.count++
-	e.n = s.count
-	if s.hole {
-		s.heap[0], s.hole = e, false
-		s.down()
-		return
-	}
-	h := append(s.heap, e)
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !before(&e, &h[up]) {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = e
-	s.heap = h
-}
-
-// down moves the first event of the heap to where it belongs.
-func (s *sim) down() {
-	h := s.heap
-	if len(h) == 0 {
-		return
-	}
-	e, i := h[0], 0
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			break
-		}
-		if c+1 < len(h) && before(&h[c+1], &h[c]) {
-			c++
-		}
-		if !before(&h[c], &e) {
-			break
-		}
-		h[i] = h[c]
-		i = c
-	}
-	h[i] = e
-}
-
-func before(a, b *event) bool { return a.t < b.t || a.t == b.t && a.n < b.n }
+// awaited marks, in place of when its result is there, a row that is not placed
+// yet and that a sequencer is parked on.
+var awaited = math.Float64frombits(0x7ff8_0000_0000_a3a1)

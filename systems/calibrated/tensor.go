@@ -31,6 +31,8 @@ type governor struct {
 	known  bool
 	full   bool
 	use    float64 // ns at full rate streamed in that window
+	until  float64 // end of that window
+	safe   float64 // times before this are not behind it, whatever is rounded
 
 	keep bool     // the windows at full rate in kept
 	kept []Window // in time order, windows that touch joined
@@ -40,6 +42,8 @@ type governor struct {
 // go back behind a window that is over.
 func (g *governor) at(t float64) (full bool, until float64) {
 	switch {
+	case g.known && t < g.safe:
+		return g.full, g.until
 	case g.off:
 		return true, math.Inf(1)
 	case g.fixed != nil:
@@ -68,7 +72,11 @@ func (g *governor) at(t float64) (full bool, until float64) {
 			g.record(Window{g.phase + float64(k)*g.c.Window, g.phase + float64(k+1)*g.c.Window})
 		}
 	}
-	return g.full, g.phase + float64(g.window+1)*g.c.Window
+	g.until = g.phase + float64(g.window+1)*g.c.Window
+	if g.safe = g.until - 1e-6*g.c.Window; g.window > 1e8 { // where times are coarse
+		g.safe = math.Inf(-1)
+	}
+	return g.full, g.until
 }
 
 // record appends a window at full rate.
@@ -146,7 +154,8 @@ func LoadKindOf(m *components.Module, i uint32) int {
 // load places a load of weights that its sequencer hands over at ready; it
 // returns start and end.
 func (s *sim) load(pe *tensor, i uint32, ready float64) (start, end float64) {
-	k := LoadKindOf(s.p.m, i)
+	x := &s.p.products[s.p.shape[i]]
+	k := x.load
 	start = max(ready, pe.last+s.p.c.PE.AfterStream)
 	full, _ := pe.gov.at(start)
 	r := 1
@@ -154,7 +163,7 @@ func (s *sim) load(pe *tensor, i uint32, ready float64) (start, end float64) {
 		r = 0
 	}
 	pe.loaded = start + s.p.c.PE.FirstLoad[k][r]
-	pe.transp = s.p.m.Instr.Flags.At(int(i))&components.FlagTranspose != 0
+	pe.transp = x.transp
 	if k > 0 && !full && start >= pe.free { // the load itself used the burst up
 		pe.burst, pe.burstT = 0, pe.loaded
 	}
@@ -164,10 +173,10 @@ func (s *sim) load(pe *tensor, i uint32, ready float64) (start, end float64) {
 // matmul places a matmul; it returns start and retirement.
 func (s *sim) matmul(pe *tensor, i uint32, ready float64) (start, end float64) {
 	c := &s.p.c.PE
-	cycles, _ := s.p.nominal.Columns(int(i))
+	x := &s.p.products[s.p.shape[i]]
 	start = max(ready, pe.free, pe.loaded)
 	full, _ := pe.gov.at(start)
-	end = s.stream(pe, start, cycles, Share(s.p.m, i))
+	end = s.stream(pe, start, x.cycles, x.share)
 	if full {
 		fixed := c.Fixed
 		if pe.transp {

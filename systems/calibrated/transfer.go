@@ -160,6 +160,7 @@ func (t Transfer) Rows() float64 { return max(1, t.Bytes/t.Row) }
 type transfer struct {
 	Transfer
 	stream float64 // ns on each engine
+	start  float64 // ns from a trigger to the first packet
 	many   bool    // more rows than the generator takes at once
 	small  bool    // a read of short rows
 }
@@ -168,7 +169,7 @@ type transfer struct {
 func (p *program) transferOf(i uint32) *transfer { return &p.transfers[p.shape[i]] }
 
 func (d *DMAConstants) of(t Transfer) transfer {
-	return transfer{Transfer: t, stream: d.Stream(t), many: t.Rows() > d.ManyRows, small: d.Small(t)}
+	return transfer{Transfer: t, stream: d.Stream(t), start: d.Start(t), many: t.Rows() > d.ManyRows, small: d.Small(t)}
 }
 
 // Small tells a read of short rows.
@@ -239,7 +240,7 @@ func (d *DMAConstants) Start(t Transfer) float64 {
 // serve places a transfer triggered at t on the DMA engines and returns when
 // its data starts to move and when its semaphore has its final value.
 func (e *dmaEngines) serve(d *DMAConstants, t float64, x *transfer, queue int) (begin, complete float64) {
-	arrive := t + d.Start(x.Transfer)
+	arrive := t + x.start
 	backlog := e.free - arrive
 	extra := 0.0
 	switch {

@@ -24,14 +24,17 @@ type bound struct {
 	by uint32
 }
 
-// because records why row i of sequencer g starts: it was reached at arrived,
-// what it waits for was there at held and wakes its engine wake later, and
-// its data path has the bounds a and b. Of equals the sequencer comes first.
-func (s *sim) because(g int, i uint32, arrived, held, wake float64, a, b bound) {
-	if s.why == nil {
-		return
+// because records why an instruction starts: it was reached at arrived, what it
+// waits for was there at at and wakes its engine wake later, and its data path
+// has the bounds a and b. Of equals the sequencer comes first.
+func (s *sim) because(x *taken, wake float64, a, b bound) {
+	if s.why != nil {
+		s.record(x, wake, a, b)
 	}
-	q := &s.seqs[g]
+}
+
+func (s *sim) record(x *taken, wake float64, a, b bound) {
+	q, i, arrived, held := x.q, x.i, x.arrived, x.at
 	cause, by, release, start := components.CauseModel, uint32(0), arrived, arrived // the engine's own start
 	if q.pos > 0 {
 		cause, by = components.CauseLane, q.list[q.pos-1]+1
@@ -39,9 +42,9 @@ func (s *sim) because(g int, i uint32, arrived, held, wake float64, a, b bound) 
 	if held+wake > start {
 		cause, by, release, start = components.CauseSemaphore, s.heldBy, held, held+wake
 	}
-	for _, x := range [...]bound{a, b} {
-		if x.by > 0 && x.at > start {
-			cause, by, release, start = components.CauseLane, x.by, x.at, x.at
+	for _, y := range [...]bound{a, b} {
+		if y.by > 0 && y.at > start {
+			cause, by, release, start = components.CauseLane, y.by, y.at, y.at
 		}
 	}
 	if s.p.kind[i] == kindBarrier && by == a.by && by > 0 {

@@ -249,7 +249,7 @@ func (c *Nominal) use(i int, o *operation) machine.OpUse {
 	if o.fn {
 		u.Fn = strings.ToLower(c.m.Symbols.String(in.Func.Get(i)))
 	}
-	if !o.vectors && flags&(components.FlagMixedTypes|components.FlagTwoInputs|components.FlagStrided) == 0 {
+	if !o.vectors && flags&operandFlags == 0 {
 		return u
 	}
 	t := &c.m.Operands
@@ -348,6 +348,19 @@ func (c *Nominal) row(i int) (issue, latency uint64) {
 	}
 	is, lat, _ := c.Evaluate(k, i)
 	return uint64(is + 0.5), uint64(lat + 0.5)
+}
+
+// remembered is row, for about n rows, with a memo of its own.
+func (c *Nominal) remembered(n int) func(i int) (issue, latency uint64) {
+	memo := NewMemo[[2]uint64](n)
+	row := func(i int) [2]uint64 {
+		issue, latency := c.row(i)
+		return [2]uint64{issue, latency}
+	}
+	return func(i int) (issue, latency uint64) {
+		x := memo.Of(c, i, row)
+		return x[0], x[1]
+	}
 }
 
 // Rest is the reference cost of instruction i, in ns: what has no calibrated

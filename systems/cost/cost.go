@@ -55,6 +55,7 @@ func (t *Tally) Fill(ctx context.Context, w *components.World, n int) error {
 	var row func(i int) (issue, latency uint64)
 	var plan *plan
 	var ref *reference
+	var nominal *Nominal
 	if w.Config.Model != Replay && Foreign(m) {
 		return fmt.Errorf("%s was read from a %s trace, which has durations and no operands: the %s model has nothing to go by, use replay",
 			m.Name, m.Format, w.Config.Model)
@@ -70,7 +71,8 @@ func (t *Tally) Fill(ctx context.Context, w *components.World, n int) error {
 		if len(w.Machine.Calibrated.Ops) == 0 {
 			return fmt.Errorf("machine %s has no calibrated model", w.Machine.Name)
 		}
-		row = NewNominal(m, w.Machine).row
+		nominal = NewNominal(m, w.Machine)
+		row = nominal.row
 	case Replay:
 		if !m.HasDurations() {
 			return fmt.Errorf("the replay model needs an input with durations, which %s has not", m.Name)
@@ -87,9 +89,12 @@ func (t *Tally) Fill(ctx context.Context, w *components.World, n int) error {
 				return err
 			}
 			from, to := lo, min(lo+chunk, n)
+			row := row
 			switch {
 			case plan != nil:
 				from = plan.fill(lo, to, issue, latency)
+			case nominal != nil:
+				row = nominal.remembered(to - lo)
 			case w.Config.Model == Replay && asRecorded(m, lo, to):
 				dur := m.Instr.MeasuredDur.View(lo, to)
 				copy(issue[lo:to], dur)
