@@ -6,51 +6,68 @@ import (
 
 // node is one operation as it is written.
 type node struct {
-	name     string // "stablehlo.add", "func.func", "builtin.module"
+	*opInfo
+	*rare
 	pos      int
-	result   string       // first name of the results without '%', "" when there is none
-	results  int          // number of results, the N of "%0:N", summed over names
-	names    []resultName // where the results have several names: "%a, %b:2 ="
+	result   nameID // first name of the results, 0 when there is none
+	results  int32  // number of results, the N of "%0:N", summed over names
 	operands []ref
-	inits    []string // names of the block arguments of a pretty while
 	attrs    []attr
-	words    []string // bare words of the pretty form, such as LT
-	lists    []string // bracketed lists of the pretty form, such as [0:1, 0:7]
-	symbol   string   // "@name"
-	dense    string   // the value of a constant
 	in, out  []opgraph.ShapeID
-	outAttrs []string // of a function: the attributes of each result, "" for none
-	regions  []*region
 	loc      string
+}
+
+// rare is what most operations have nothing of. It is read through the node and
+// written through own.
+type rare struct {
+	names    []resultName // where the results have several names: "%a, %b:2 ="
+	inits    []nameID     // names of the block arguments of a pretty while
+	words    []string     // bare words of the pretty form, such as LT
+	lists    []string     // bracketed lists of the pretty form, such as [0:1, 0:7]
+	symbol   string       // "@name"
+	dense    string       // the value of a constant
+	outAttrs []string     // of a function: the attributes of each result, "" for none
+	regions  []*region
 
 	// What lowering into the graph adds.
 	captures [][]ref // by region: values from outside; one list for a while
 	comps    []opgraph.CompID
 }
 
+// nothing is the rare part of a node that has none. It is never written.
+var nothing rare
+
+// own returns the rare part of n to be written.
+func (n *node) own() *rare {
+	if n.rare == &nothing {
+		n.rare = &rare{}
+	}
+	return n.rare
+}
+
 // ref is a use of a value: "%0" or "%0#1".
 type ref struct {
-	name string
-	i    int
-	pos  int
+	name nameID
+	i    int32
+	pos  int32
 }
 
 // resultName is one name of an operation's results and the values it covers.
 type resultName struct {
-	name         string
+	name         nameID
 	first, count int
 }
 
 // resultNames returns the names of the results in order.
 func (n *node) resultNames() []resultName {
-	if n.names == nil && n.result != "" {
-		return []resultName{{n.result, 0, n.results}}
+	if n.names == nil && n.result != 0 {
+		return []resultName{{n.result, 0, int(n.results)}}
 	}
 	return n.names
 }
 
 // resultIndex returns which result value i of a name is.
-func (n *node) resultIndex(name string, i int) int {
+func (n *node) resultIndex(name nameID, i int) int {
 	for _, r := range n.names {
 		if r.name == name {
 			return r.first + i
@@ -74,7 +91,7 @@ type region struct {
 }
 
 type arg struct {
-	name  string
+	name  nameID
 	shape opgraph.ShapeID
 	attrs string
 	pos   int

@@ -36,22 +36,49 @@ type dialectCount struct {
 	at      int
 }
 
-func (d *dialectCount) add(name string, pos int) {
+// tally is how dialectCount counts an operation.
+type tally uint8
+
+const (
+	neutral   tally = iota // says nothing of what the module is written in
+	ofRead                 // of a dialect that is read
+	ofForeign              // of another
+	ofControl              // of another, that holds control flow
+)
+
+func tallyOf(name string) tally {
 	dialect, op, ok := strings.Cut(name, ".")
-	if slices.Contains(controlDialects, dialect) && d.control == "" {
-		d.control, d.at = name, pos
-	}
 	switch {
+	case slices.Contains(controlDialects, dialect):
+		return ofControl
 	case !ok || op == "constant" || op == "return" || slices.Contains(frameDialects, dialect):
+		return neutral
 	case slices.Contains(readDialects, dialect):
+		return ofRead
+	}
+	return ofForeign
+}
+
+func (d *dialectCount) add(n *opInfo, pos int) {
+	switch n.tally {
+	case neutral:
+		return
+	case ofRead:
 		d.read++
-	default:
-		if d.foreign++; d.foreign == 1 {
-			d.first, d.pos = name, pos
+		return
+	case ofControl:
+		if d.control == "" {
+			d.control, d.at = n.name, pos
 		}
-		if !slices.Contains(d.names, dialect) {
-			d.names = append(d.names, dialect)
+		if _, op, ok := strings.Cut(n.name, "."); !ok || op == "constant" || op == "return" {
+			return
 		}
+	}
+	if d.foreign++; d.foreign == 1 {
+		d.first, d.pos = n.name, pos
+	}
+	if !slices.Contains(d.names, n.dialect) {
+		d.names = append(d.names, n.dialect)
 	}
 }
 
@@ -104,7 +131,7 @@ func (p *parser) knownDialects(ops []*node) bool {
 
 func (d *dialectCount) nodes(ops []*node) {
 	for _, n := range ops {
-		d.add(n.name, n.pos)
+		d.add(n.opInfo, n.pos)
 		for _, r := range n.regions {
 			d.nodes(r.ops)
 		}
@@ -134,7 +161,7 @@ func (p *parser) foreignText(start int) error {
 			j++
 		}
 		if j > i && isLetter(line[i]) {
-			d.add(line[i:j], at+i)
+			d.add(p.info(line[i:j]), at+i)
 		}
 		at = end + 1
 	}

@@ -18,8 +18,8 @@ type emitter struct {
 	funcs   map[string]opgraph.CompID
 	late    []lateCall
 	scalars map[string]opgraph.CompID // computations of "applies stablehlo.add"
-	names   map[string]int            // computation names in use
-	env     map[string][]opgraph.OpID // values of the computation being filled
+	taken   map[string]int            // computation names in use
+	env                               // values of the computation being filled
 	scope   *scope
 	locs    map[string]location // of aliases
 }
@@ -35,7 +35,7 @@ type lateCall struct {
 func (e *emitter) module(ops []*node, pos int, frontend string) bool {
 	e.funcs = map[string]opgraph.CompID{}
 	e.scalars = map[string]opgraph.CompID{}
-	e.names = map[string]int{}
+	e.taken = map[string]int{}
 	e.locs = map[string]location{}
 	e.meshes(ops, frontend)
 	var entry, first *node
@@ -46,7 +46,7 @@ func (e *emitter) module(ops []*node, pos int, frontend string) bool {
 		if n.name != "func.func" || len(n.regions) == 0 {
 			continue // declarations, meshes and the like
 		}
-		e.names[n.symbol] = 1 // no region may take it
+		e.taken[n.symbol] = 1 // no region may take it
 		if first == nil {
 			first = n
 		}
@@ -90,8 +90,8 @@ func (e *emitter) compName(name string) string {
 	if name == "" {
 		name = "function"
 	}
-	n := e.names[name]
-	e.names[name] = n + 1
+	n := e.taken[name]
+	e.taken[name] = n + 1
 	if n == 0 {
 		return name
 	}
@@ -149,7 +149,7 @@ func (e *emitter) arguments(c opgraph.CompID, r *region) {
 // constantNode reports whether a value can be repeated in another
 // computation at no cost: a scalar or splat constant.
 func constantNode(n *node) bool {
-	return n != nil && n.op() == "constant" && n.results == 1 && !strings.Contains(n.denseText(), "[") && !strings.HasPrefix(n.denseText(), "dense_resource") && !strings.HasPrefix(n.denseText(), "sparse")
+	return n != nil && n.op == "constant" && n.results == 1 && !strings.Contains(n.denseText(), "[") && !strings.HasPrefix(n.denseText(), "dense_resource") && !strings.HasPrefix(n.denseText(), "sparse")
 }
 
 func (n *node) denseText() string {
@@ -169,7 +169,7 @@ func (e *emitter) captured(regions []*region, sc *scope) ([]ref, bool) {
 		for _, u := range freeValues(r) {
 			def, ok := sc.find(u.name)
 			if !ok {
-				return nil, e.failAt(u.pos, "value %%%s is not defined before", u.name)
+				return nil, e.failAt(int(u.pos), "value %%%s is not defined before", e.name(u.name))
 			}
 			if !constantNode(def) && !seen[value{u.name, u.i}] {
 				seen[value{u.name, u.i}] = true
@@ -183,15 +183,15 @@ func (e *emitter) captured(regions []*region, sc *scope) ([]ref, bool) {
 // nested makes the computations of the regions of ops, innermost first.
 func (e *emitter) nested(ops []*node, sc *scope) bool {
 	for _, n := range ops {
-		if n.op() == "reduce" && n.symbol != "" && len(n.regions) == 0 {
+		if n.op == "reduce" && n.symbol != "" && len(n.regions) == 0 {
 			c, ok := e.scalarFunction(n)
 			if !ok {
 				return false
 			}
-			n.comps = append(n.comps, c)
+			n.own().comps = append(n.comps, c)
 			continue
 		}
-		name := n.op()
+		name := n.op
 		if name == "while" && len(n.regions) != 2 {
 			return e.failAt(n.pos, "while has %d regions, want 2", len(n.regions))
 		}
@@ -204,7 +204,7 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 			if shared, ok = e.captured(n.regions, sc); !ok {
 				return false
 			}
-			n.captures = [][]ref{shared}
+			n.own().captures = [][]ref{shared}
 		}
 		for i, r := range n.regions {
 			caps := shared
@@ -219,17 +219,17 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 					for _, u := range caps { // handed in as more arguments
 						s, found := e.shapeOf(u, sc)
 						if !found || u.i > 0 {
-							return e.failAt(u.pos, "the region of %s uses %%%s from outside it", n.name, u.name)
+							return e.failAt(int(u.pos), "the region of %s uses %%%s from outside it", n.name, e.name(u.name))
 						}
-						r.args = append(r.args, arg{name: u.name, shape: s, pos: u.pos})
+						r.args = append(r.args, arg{name: u.name, shape: s, pos: int(u.pos)})
 					}
-					n.captures = append(n.captures, caps)
+					n.own().captures = append(n.captures, caps)
 					caps = nil
 				} else if len(caps) > 0 && !tuple {
-					return e.failAt(caps[0].pos, "the region of %s uses %%%s from outside it", n.name, caps[0].name)
+					return e.failAt(int(caps[0].pos), "the region of %s uses %%%s from outside it", n.name, e.name(caps[0].name))
 				}
 				if !manual {
-					n.captures = append(n.captures, caps)
+					n.own().captures = append(n.captures, caps)
 				}
 			}
 			inner := newScope(sc, r)
@@ -248,7 +248,7 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 			if !ok {
 				return false
 			}
-			n.comps = append(n.comps, c)
+			n.own().comps = append(n.comps, c)
 		}
 	}
 	return true
@@ -281,7 +281,7 @@ func (e *emitter) scalarFunction(n *node) (opgraph.CompID, bool) {
 // with the captured values too (the body of a while).
 func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps []ref, hand bool) (opgraph.CompID, bool) {
 	g := e.g
-	e.env = map[string][]opgraph.OpID{}
+	e.env.reset(len(e.names.text))
 	e.scope = sc
 	if sc.up != nil { // a region; functions keep their names
 		name = e.compName(name)
@@ -292,7 +292,7 @@ func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps [
 	ok := true
 	if caps == nil {
 		for i, a := range r.args {
-			op := g.AddParameter(a.name, a.shape, i)
+			op := g.AddParameter(e.name(a.name), a.shape, i)
 			g.Ops.TextLine[op] = line
 			ok = ok && e.define(a.name, a.pos, op)
 		}
@@ -305,21 +305,21 @@ func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps [
 			s, found := e.shapeOf(u, sc)
 			if !found {
 				g.EndComputation(opgraph.NoOp)
-				return c, e.failAt(u.pos, "value %%%s#%d is not defined before", u.name, u.i)
+				return c, e.failAt(int(u.pos), "value %%%s#%d is not defined before", e.name(u.name), u.i)
 			}
 			shapes = append(shapes, s)
 		}
 		state := g.AddParameter("state", g.Shapes.AddTuple(shapes), 0)
 		g.Ops.TextLine[state] = line
 		for i, a := range r.args {
-			op := g.AddTupleElement(a.name, state, i)
+			op := g.AddTupleElement(e.name(a.name), state, i)
 			g.Ops.TextLine[op] = line
 			ok = ok && e.define(a.name, a.pos, op)
 		}
 		for i, u := range caps {
-			op := g.AddTupleElement(u.name+"."+strconv.Itoa(u.i), state, len(r.args)+i)
+			op := g.AddTupleElement(e.name(u.name)+"."+strconv.Itoa(int(u.i)), state, len(r.args)+i)
 			g.Ops.TextLine[op] = line
-			e.bindOne(u, op)
+			e.env.bindOne(u, op)
 		}
 	}
 	root := opgraph.NoOp
@@ -333,12 +333,12 @@ func (e *emitter) computation(name string, pos int, r *region, sc *scope, caps [
 // shapeOf returns the shape of a value from its definition.
 func (e *emitter) shapeOf(u ref, sc *scope) (opgraph.ShapeID, bool) {
 	for ; sc != nil; sc = sc.up {
-		n, ok := sc.defs[u.name]
+		n, ok := sc.own(u.name)
 		if !ok {
 			continue
 		}
 		if n != nil {
-			if i := n.resultIndex(u.name, u.i); i < len(n.out) {
+			if i := n.resultIndex(u.name, int(u.i)); i < len(n.out) {
 				return n.out[i], true
 			}
 			return 0, false
@@ -354,7 +354,7 @@ func (e *emitter) shapeOf(u ref, sc *scope) (opgraph.ShapeID, bool) {
 // block adds the operations of a region and returns its root.
 func (e *emitter) block(r *region, caps []ref, hand bool) (opgraph.OpID, bool) {
 	for i, n := range r.ops {
-		if n.op() == "return" || n.op() == "yield" {
+		if n.op == "return" || n.op == "yield" {
 			if i != len(r.ops)-1 {
 				return 0, e.failAt(r.ops[i+1].pos, "an operation after the return")
 			}
@@ -391,34 +391,23 @@ func (e *emitter) block(r *region, caps []ref, hand bool) (opgraph.OpID, bool) {
 
 // use returns the operator of a value; a constant from outside is repeated.
 func (e *emitter) use(u ref) (opgraph.OpID, bool) {
-	if v, ok := e.env[u.name]; ok && u.i < len(v) && v[u.i] != opgraph.NoOp {
-		return v[u.i], true
+	if v := e.env.value(u); v != opgraph.NoOp {
+		return v, true
 	}
-	if n, ok := e.scope.find(u.name); ok && constantNode(n) && e.scope.defs[u.name] == nil && u.i == 0 {
-		if !e.op(n) {
-			return 0, false
+	if n, ok := e.scope.find(u.name); ok && constantNode(n) && u.i == 0 {
+		if own, _ := e.scope.own(u.name); own == nil {
+			if !e.op(n) {
+				return 0, false
+			}
+			return e.env.value(u), true
 		}
-		return e.env[u.name][0], true
 	}
-	return 0, e.failAt(u.pos, "value %%%s is not defined before", u.name)
+	return 0, e.failAt(int(u.pos), "value %%%s is not defined before", e.name(u.name))
 }
 
 // define binds a name to one operator.
-func (e *emitter) define(name string, pos int, op opgraph.OpID) bool {
-	if _, twice := e.env[name]; twice {
-		return e.failAt(pos, "value %%%s is defined twice", name)
-	}
-	e.env[name] = []opgraph.OpID{op}
-	return true
-}
-
-func (e *emitter) bindOne(u ref, op opgraph.OpID) {
-	v := e.env[u.name]
-	for len(v) <= u.i {
-		v = append(v, opgraph.NoOp)
-	}
-	v[u.i] = op
-	e.env[u.name] = v
+func (e *emitter) define(name nameID, pos int, op opgraph.OpID) bool {
+	return e.env.define(name, binding{one: op}) || e.failAt(pos, "value %%%s is defined twice", e.name(name))
 }
 
 // bind gives the results of n to their names: the operator itself for one
@@ -437,7 +426,7 @@ func (e *emitter) bindElements(n *node, op opgraph.OpID) bool {
 	v := make([]opgraph.OpID, n.results)
 	for _, r := range n.resultNames() {
 		for i := range r.count {
-			name := r.name
+			name := e.name(r.name)
 			if r.count > 1 || r.first == 0 { // the tuple has the first name
 				name += "." + strconv.Itoa(i)
 			}
@@ -451,10 +440,9 @@ func (e *emitter) bindElements(n *node, op opgraph.OpID) bool {
 // bindValues gives one operator a result to the names of n.
 func (e *emitter) bindValues(n *node, v []opgraph.OpID) bool {
 	for _, r := range n.resultNames() {
-		if _, twice := e.env[r.name]; twice {
-			return e.failAt(n.pos, "value %%%s is defined twice", r.name)
+		if !e.env.define(r.name, binding{list: v[r.first : r.first+r.count : r.first+r.count]}) {
+			return e.failAt(n.pos, "value %%%s is defined twice", e.name(r.name))
 		}
-		e.env[r.name] = v[r.first : r.first+r.count : r.first+r.count]
 	}
 	return true
 }

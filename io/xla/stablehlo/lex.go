@@ -28,6 +28,7 @@ type scanner struct {
 	pos   int
 	err   *Error
 	lines []int // offsets of line starts of the whole file
+	line  int   // the line found last, from 0
 }
 
 // lineStarts returns the offsets at which lines begin.
@@ -49,7 +50,18 @@ func (c *scanner) lineAt(pos int) int {
 	if c.lines == nil {
 		c.lines = lineStarts(c.s)
 	}
-	return sort.SearchInts(c.lines, pos+1)
+	// Most places follow the one before closely.
+	for n := c.line; n < len(c.lines) && c.lines[n] <= pos; n++ {
+		if n-c.line > 16 {
+			break
+		}
+		if n+1 == len(c.lines) || pos < c.lines[n+1] {
+			c.line = n
+			return n + 1
+		}
+	}
+	c.line = sort.SearchInts(c.lines, pos+1) - 1
+	return c.line + 1
 }
 
 func (c *scanner) failAt(pos int, format string, args ...any) bool {
@@ -79,7 +91,7 @@ func oneLine(s string) string {
 
 func (c *scanner) fail(format string, args ...any) bool { return c.failAt(c.pos, format, args...) }
 
-func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
+func isSpace(b byte) bool { return b <= ' ' && (b == ' ' || b == '\n' || b == '\t' || b == '\r') }
 
 func isDigit(b byte) bool { return b-'0' <= 9 }
 
@@ -87,13 +99,25 @@ func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
 
 // isWord reports whether b may be inside an identifier: of an operation
 // ("stablehlo.add"), a value ("%arg0"), a symbol or an attribute.
-func isWord(b byte) bool { return isLetter(b) || isDigit(b) || b == '.' || b == '$' }
+func isWord(b byte) bool { return wordBytes[b] }
+
+var wordBytes = makeWordBytes()
+
+func makeWordBytes() (t [256]bool) {
+	for b := range t {
+		t[b] = isLetter(byte(b)) || isDigit(byte(b)) || b == '.' || b == '$'
+	}
+	return t
+}
 
 // peek skips white space and comments and returns the next byte, 0 at the
 // end.
 func (c *scanner) peek() byte {
 	for c.pos < len(c.s) {
 		b := c.s[c.pos]
+		if b > '/' { // most often
+			return b
+		}
 		if isSpace(b) {
 			c.pos++
 			continue
@@ -161,12 +185,16 @@ func (c *scanner) found() string {
 // word takes an identifier, "" when there is none.
 func (c *scanner) word() string {
 	c.peek()
-	start := c.pos
-	for c.pos < len(c.s) && isWord(c.s[c.pos]) {
-		c.pos++
+	start, end, s := c.pos, c.pos, c.s
+	for end < len(s) && wordBytes[s[end]] {
+		end++
 	}
-	return c.s[start:c.pos]
+	c.pos = end
+	return s[start:end]
 }
+
+// nestBytes are those that balanced looks at.
+var nestBytes = [256]bool{'"': true, '(': true, '[': true, '{': true, '<': true, '>': true, ')': true, ']': true, '}': true, '/': true}
 
 // balanced takes a bracketed text, brackets included: (, [, {, or <. Strings
 // are skipped. In "->", '>' closes nothing.
@@ -177,6 +205,9 @@ func (c *scanner) balanced() (string, bool) {
 	stack := small[:0]
 	for i := start; i < len(s); i++ {
 		b := s[i]
+		if !nestBytes[b] {
+			continue
+		}
 		switch b {
 		case '"':
 			end := stringEnd(s, i)

@@ -44,7 +44,7 @@ var predicates = [2][]string{
 // without order (ord, uno, false, true) cost what an equality does.
 func (e *emitter) predicate(n *node) (opgraph.Direction, bool) {
 	list := predicates[0]
-	if n.op() == "cmpf" {
+	if n.op == "cmpf" {
 		list = predicates[1]
 	}
 	word := ""
@@ -92,7 +92,7 @@ func (e *emitter) broadcasting(n *node, kind opgraph.OpKind, args []opgraph.OpID
 			return false
 		}
 	}
-	op := g.AddOp(kind, n.result, shape, args...)
+	op := g.AddOp(kind, e.name(n.result), shape, args...)
 	e.place(op, n)
 	if kind == opgraph.OpCompare && !e.compare(n, op) {
 		return false

@@ -63,7 +63,7 @@ func (e *emitter) attributes(n *node, op opgraph.OpID) bool {
 	}
 	switch g.Ops.Kind[op] {
 	case opgraph.OpBroadcast:
-		if n.op() == "broadcast" {
+		if n.op == "broadcast" {
 			v, _, _, ok := e.ints(n, "broadcast_sizes", "sizes")
 			var dims []int64
 			for i := range g.Shapes.Rank(g.Ops.Shape[op]) - len(v) {
@@ -225,7 +225,7 @@ func (e *emitter) dot(n *node, op opgraph.OpID) bool {
 	if len(e.g.Operands(op)) != 2 {
 		return e.failAt(n.pos, "%s has %d operands, want 2", n.name, len(e.g.Operands(op)))
 	}
-	if n.op() == "dot" { // the last dimension with the first, but that of a vector
+	if n.op == "dot" { // the last dimension with the first, but that of a vector
 		l := e.g.Shapes.Rank(e.g.Ops.Shape[e.g.Operands(op)[0].Op])
 		d = opgraph.DotDims{LHSContract: []int64{int64(l - 1)}, RHSContract: []int64{0}}
 	} else if a, has := n.attr("dot_dimension_numbers"); has {
@@ -450,7 +450,7 @@ func (e *emitter) gather(n *node, op opgraph.OpID) bool {
 }
 
 func (e *emitter) compare(n *node, op opgraph.OpID) bool {
-	if n.dialect() == "arith" {
+	if n.dialect == "arith" {
 		d, ok := e.predicate(n)
 		if e.err == nil && !ok {
 			return e.failAt(n.pos, "%s without a predicate that is known", n.name)
@@ -490,7 +490,7 @@ func (e *emitter) customCall(n *node, op opgraph.OpID) bool {
 	if a, has := n.attr("call_target_name"); has {
 		target = unescape(strings.Trim(a.val, `"`))
 	}
-	if n.dialect() == "sdy" {
+	if n.dialect == "sdy" {
 		target = "Sharding"
 		if a, has := n.attr("sharding"); has { // the generic form
 			e.setSdy(op, e.resolve(a.val))

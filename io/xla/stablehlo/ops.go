@@ -54,19 +54,19 @@ func opKind(name string) (opgraph.OpKind, bool) {
 // op adds one operation to the computation being filled.
 func (e *emitter) op(n *node) bool {
 	g := e.g
-	if n.results > 0 && len(n.out) != n.results && foreign(n.name) {
+	if n.results > 0 && len(n.out) != int(n.results) && n.foreign {
 		return e.failAt(n.pos, "%s", notRead(n.name))
 	}
-	if n.results > 0 && len(n.out) != n.results {
+	if n.results > 0 && len(n.out) != int(n.results) {
 		return e.failAt(n.pos, "%s has %d results and %d result types", n.name, n.results, len(n.out))
 	}
-	switch n.op() {
+	switch n.op {
 	case "constant":
 		return e.constant(n)
 	case "while":
 		return e.while(n)
 	case "manual_computation", "named_computation":
-		if n.dialect() != "sdy" {
+		if n.dialect != "sdy" {
 			break
 		}
 		if len(n.comps) != 1 {
@@ -92,8 +92,8 @@ func (e *emitter) op(n *node) bool {
 	} else {
 		shape = g.Shapes.AddTuple(n.out)
 	}
-	kind, known := opKind(n.name)
-	name := n.result
+	kind, known := n.kind, n.known
+	name := e.name(n.result)
 	switch n.name {
 	case "func.call":
 		kind, known = opgraph.OpCall, true
@@ -115,7 +115,7 @@ func (e *emitter) op(n *node) bool {
 			shape = g.Array(opgraph.ElemPred, g.Shapes.Dims(n.out[0])...)
 		}
 	}
-	if known && n.dialect() == "chlo" && strings.HasPrefix(n.op(), "broadcast_") {
+	if known && n.dialect == "chlo" && strings.HasPrefix(n.op, "broadcast_") {
 		return e.broadcasting(n, kind, args, shape)
 	}
 	switch kind {
@@ -124,7 +124,7 @@ func (e *emitter) op(n *node) bool {
 	case opgraph.OpRecv:
 		return e.recv(n, args)
 	case opgraph.OpBroadcast:
-		if n.op() == "broadcast_in_dim" {
+		if n.op == "broadcast_in_dim" {
 			return e.broadcast(n, args, shape)
 		}
 	case opgraph.OpOptBarrier: // HLO's takes one value, a tuple of several
@@ -144,7 +144,7 @@ func (e *emitter) op(n *node) bool {
 	e.place(op, n)
 	if !known {
 		g.SetAttrStr(op, opgraph.AttrOpcode, n.name)
-		if n.op() == "dynamic_broadcast_in_dim" && !e.setInts(n, op, opgraph.AttrDimensions, "broadcast_dimensions", "dims") {
+		if n.op == "dynamic_broadcast_in_dim" && !e.setInts(n, op, opgraph.AttrDimensions, "broadcast_dimensions", "dims") {
 			return false
 		}
 	}
@@ -170,7 +170,7 @@ func (e *emitter) broadcast(n *node, args []opgraph.OpID, shape opgraph.ShapeID)
 	if len(args) != 1 {
 		return e.failAt(n.pos, "%s has %d operands, want 1", n.name, len(args))
 	}
-	op, ok := e.stretch(n, n.result, args[0], dims, shape)
+	op, ok := e.stretch(n, e.name(n.result), args[0], dims, shape)
 	return ok && e.bind(n, op)
 }
 
@@ -230,19 +230,19 @@ func (e *emitter) constant(n *node) bool {
 	scalar := g.Shapes.Rank(shape) == 0
 	splat := body != "" && body[0] != '[' && body[0] != '"' && body[0] != '('
 	if scalar || !splat {
-		op := g.AddOp(opgraph.OpConstant, n.result, shape)
+		op := g.AddOp(opgraph.OpConstant, e.name(n.result), shape)
 		e.place(op, n)
 		if scalar && body != "" && body[0] != '"' && body[0] != '(' && !scalarValue(g, op, elem, strings.Trim(body, "[]")) {
 			return e.failAt(n.pos, "constant %q is no value of %s", clip(body), g.ShapeText(shape))
 		}
 		return e.bind(n, op)
 	}
-	one := g.AddOp(opgraph.OpConstant, n.result+".value", g.Array(elem))
+	one := g.AddOp(opgraph.OpConstant, e.name(n.result)+".value", g.Array(elem))
 	e.place(one, n)
 	if !scalarValue(g, one, elem, body) {
 		return e.failAt(n.pos, "constant %q is no value of %s", clip(body), g.ShapeText(shape))
 	}
-	op := g.AddOp(opgraph.OpBroadcast, n.result, shape, one)
+	op := g.AddOp(opgraph.OpBroadcast, e.name(n.result), shape, one)
 	g.SetInts(op, opgraph.AttrDimensions)
 	e.place(op, n)
 	return e.bind(n, op)
@@ -260,12 +260,12 @@ func (e *emitter) while(n *node) bool {
 		}
 		args = append(args, v)
 	}
-	if len(n.out) != len(n.operands) || n.results != 0 && n.results != len(n.out) {
+	if len(n.out) != len(n.operands) || n.results != 0 && int(n.results) != len(n.out) {
 		return e.failAt(n.pos, "while of %d values has %d types and %d results", len(n.operands), len(n.out), n.results)
 	}
 	state := g.AddTuple("", args...)
 	e.place(state, n)
-	op := g.AddOp(opgraph.OpWhile, n.result, g.Ops.Shape[state], state)
+	op := g.AddOp(opgraph.OpWhile, e.name(n.result), g.Ops.Shape[state], state)
 	e.place(op, n)
 	g.AddCall(op, opgraph.RoleCondition, n.comps[0])
 	g.AddCall(op, opgraph.RoleBody, n.comps[1])
@@ -306,7 +306,7 @@ func (e *emitter) branches(n *node) bool {
 	} else {
 		shape = g.Shapes.AddTuple(n.out)
 	}
-	op := g.AddOp(opgraph.OpConditional, n.result, shape, args...)
+	op := g.AddOp(opgraph.OpConditional, e.name(n.result), shape, args...)
 	e.place(op, n)
 	for _, c := range n.comps {
 		g.AddCall(op, opgraph.RoleBranch, c)
@@ -333,7 +333,7 @@ func (e *emitter) send(n *node, args []opgraph.OpID) bool {
 	if !e.attributes(n, op) {
 		return false
 	}
-	done := g.AddOp(opgraph.OpSendDone, n.result, tok, op)
+	done := g.AddOp(opgraph.OpSendDone, e.name(n.result), tok, op)
 	e.place(done, n)
 	return e.bind(n, done)
 }
@@ -362,7 +362,7 @@ func (e *emitter) recv(n *node, args []opgraph.OpID) bool {
 	v := make([]opgraph.OpID, n.results)
 	for i := range v {
 		switch {
-		case i == n.results-1:
+		case i == len(v)-1:
 			v[i] = g.AddTupleElement("", done, 1)
 		case n.results == 2:
 			v[i] = g.AddTupleElement("", done, 0)

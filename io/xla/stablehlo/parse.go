@@ -11,6 +11,11 @@ import (
 // defined after their use.
 type parser struct {
 	scanner
+	names
+	slabs
+	infos     map[string]*opInfo
+	near      [32]nearType
+	count     int // operations read since into
 	g         *opgraph.Graph
 	types     map[string]opgraph.ShapeID
 	leaves    map[opgraph.ShapeID]int // arrays in a tuple of g
@@ -23,6 +28,7 @@ type parser struct {
 // into makes shapes of types in g from here on.
 func (p *parser) into(g *opgraph.Graph) {
 	p.g, p.types, p.leaves = g, map[string]opgraph.ShapeID{}, map[opgraph.ShapeID]int{}
+	p.near, p.count = [32]nearType{}, 0
 }
 
 // topOp reads what is next at the outermost level: an operation, or nil for an
@@ -84,7 +90,9 @@ func (p *parser) aliasDef() bool {
 // op reads one operation.
 func (p *parser) op() (*node, bool) {
 	p.peek()
-	n := &node{pos: p.pos}
+	n := p.node()
+	n.pos = p.pos
+	p.count++
 	if p.peek() == '%' {
 		if !p.resultNames(n) {
 			return nil, false
@@ -92,26 +100,26 @@ func (p *parser) op() (*node, bool) {
 	}
 	nameAt := p.pos
 	if p.peek() == '"' {
-		var ok bool
-		if n.name, ok = p.quoted(); !ok {
+		name, ok := p.quoted()
+		if !ok {
 			return nil, false
 		}
+		n.opInfo = p.info(name)
 		return n, p.generic(n) || p.blame(n)
 	}
-	n.name = p.word()
-	switch n.name {
-	case "":
+	name := p.word()
+	if name == "" {
 		return nil, p.failAt(nameAt, "expected an operation, found %s", p.found())
-	case "module", "builtin.module":
-		n.name = "builtin.module"
+	}
+	if full, short := shortNames[name]; short {
+		name = full
+	}
+	n.opInfo = p.info(name)
+	switch name {
+	case "builtin.module":
 		return n, p.module(n)
-	case "func.func", "func":
-		n.name = "func.func"
+	case "func.func":
 		return n, p.function(n)
-	case "return":
-		n.name = "func.return"
-	case "call":
-		n.name = "func.call"
 	}
 	return n, p.pretty(n) || p.blame(n)
 }
@@ -119,7 +127,7 @@ func (p *parser) op() (*node, bool) {
 // blame names an operation of a foreign dialect as the reason for an error
 // within it: its syntax is not ours to judge. It reports false.
 func (p *parser) blame(n *node) bool {
-	if foreign(n.name) && p.err != nil && !p.blamed {
+	if n.foreign && p.err != nil && !p.blamed {
 		p.blamed = true
 		p.err = nil
 		return p.failAt(n.pos, "%s", notRead(n.name))
@@ -133,8 +141,8 @@ func (p *parser) resultNames(n *node) bool {
 		if !p.expect("%", "before a result") {
 			return false
 		}
-		name := p.word()
-		if name == "" {
+		name := p.valueName()
+		if name == 0 {
 			return p.fail("expected the name of a result, found %s", p.found())
 		}
 		count := 1
@@ -149,13 +157,16 @@ func (p *parser) resultNames(n *node) bool {
 			}
 			count = int(v)
 		}
-		n.names = append(n.names, resultName{name, n.results, count})
-		n.results += count
-		if p.accept("=") {
-			n.result = n.names[0].name
-			if len(n.names) == 1 {
-				n.names = nil
-			}
+		first := n.results
+		n.results += int32(count)
+		end := p.accept("=")
+		if first == 0 {
+			n.result = name
+		}
+		if first > 0 || !end { // several names
+			n.own().names = append(n.names, resultName{name, int(first), count})
+		}
+		if end {
 			return true
 		}
 		if !p.expect(",", "or \"=\" after a result") {
@@ -183,12 +194,13 @@ func (p *parser) number() (int64, bool) {
 
 // use takes "%0" or "%0#1".
 func (p *parser) use() (ref, bool) {
-	p.peek()
-	r := ref{pos: p.pos}
-	if !p.expect("%", "before a value") {
-		return r, false
+	b := p.peek()
+	r := ref{pos: int32(p.pos)}
+	if b != '%' {
+		return r, p.expect("%", "before a value")
 	}
-	if r.name = p.word(); r.name == "" {
+	p.pos++
+	if r.name = p.valueName(); r.name == 0 {
 		return r, p.fail("expected the name of a value, found %s", p.found())
 	}
 	if p.pos < len(p.s) && p.s[p.pos] == '#' {
@@ -198,9 +210,9 @@ func (p *parser) use() (ref, bool) {
 			return r, false
 		}
 		if v < 0 || v > 1<<20 {
-			return r, p.failAt(r.pos, "result %d", v)
+			return r, p.failAt(int(r.pos), "result %d", v)
 		}
-		r.i = int(v)
+		r.i = int32(v)
 	}
 	return r, true
 }
@@ -226,7 +238,7 @@ func (p *parser) dict(n *node) bool {
 				return false
 			}
 		}
-		n.attrs = append(n.attrs, a)
+		n.attrs = p.attrs.add(n.attrs, a)
 		if !p.accept(",") {
 			if !p.expect("}", "to end the attributes") {
 				return false
@@ -260,7 +272,7 @@ func (p *parser) generic(n *node) bool {
 		if !ok {
 			return false
 		}
-		n.operands = append(n.operands, r)
+		n.operands = p.refs.add(n.operands, r)
 		if !p.accept(",") && p.peek() != ')' {
 			return p.fail("expected \",\" or \")\" after an operand, found %s", p.found())
 		}
@@ -282,7 +294,7 @@ func (p *parser) generic(n *node) bool {
 			if !ok {
 				return false
 			}
-			n.regions = append(n.regions, r)
+			n.own().regions = append(n.regions, r)
 			if !p.accept(",") {
 				break
 			}
@@ -300,7 +312,7 @@ func (p *parser) generic(n *node) bool {
 	n.loc = p.location()
 	for _, a := range n.attrs {
 		if a.key == "sym_name" || a.key == "callee" {
-			n.symbol = strings.Trim(a.val, `@"`)
+			n.own().symbol = strings.Trim(a.val, `@"`)
 		}
 	}
 	return p.err == nil
@@ -361,7 +373,7 @@ func (p *parser) arguments() ([]arg, bool) {
 		if !p.expect("%", "before an argument") {
 			return nil, false
 		}
-		a.name = p.word()
+		a.name = p.valueName()
 		if !p.expect(":", "after an argument") {
 			return nil, false
 		}
@@ -385,7 +397,7 @@ func (p *parser) arguments() ([]arg, bool) {
 // module reads "@name attributes {…} { ops }".
 func (p *parser) module(n *node) bool {
 	if p.accept("@") {
-		n.symbol = p.symbol()
+		n.own().symbol = p.symbol()
 	}
 	if p.acceptWord("attributes") && !p.dict(n) {
 		return false
@@ -394,7 +406,7 @@ func (p *parser) module(n *node) bool {
 	if !ok {
 		return false
 	}
-	n.regions = append(n.regions, r)
+	n.own().regions = append(n.regions, r)
 	n.loc = p.location()
 	return p.err == nil
 }
@@ -416,13 +428,13 @@ func (p *parser) symbol() string {
 func (p *parser) function(n *node) bool {
 	for _, v := range []string{"public", "private", "nested"} {
 		if p.acceptWord(v) {
-			n.words = append(n.words, v)
+			n.own().words = append(n.words, v)
 		}
 	}
 	if !p.expect("@", "before the name of a function") {
 		return false
 	}
-	n.symbol = p.symbol()
+	n.own().symbol = p.symbol()
 	if !p.expect("(", "after the name of a function") {
 		return false
 	}
@@ -443,7 +455,7 @@ func (p *parser) function(n *node) bool {
 	if p.accept("->") {
 		var ok bool
 		if p.peek() == '(' {
-			n.out, ok = p.parenTypes(n.out, &n.outAttrs)
+			n.out, ok = p.parenTypes(n.out, &n.own().outAttrs)
 		} else {
 			var t opgraph.ShapeID
 			t, ok = p.typ()
@@ -467,7 +479,7 @@ func (p *parser) function(n *node) bool {
 	p.pos++
 	ok := p.body(r)
 	p.depth--
-	n.regions = append(n.regions, r)
+	n.own().regions = append(n.regions, r)
 	if !ok {
 		return false
 	}

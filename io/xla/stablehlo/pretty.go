@@ -9,8 +9,8 @@ import "strings"
 // types, and the dimension numbers of a convolution have a reader of their
 // own.
 func (p *parser) pretty(n *node) bool {
-	op := n.op()
-	if foreign(n.name) && op != "return" && op != "constant" {
+	op := n.op
+	if n.foreign && op != "return" && op != "constant" {
 		op = ""
 	}
 	switch op {
@@ -42,20 +42,6 @@ func (p *parser) pretty(n *node) bool {
 	return p.err == nil
 }
 
-// op returns the name of the operation without the dialect.
-func (n *node) op() string {
-	if i := strings.LastIndexByte(n.name, '.'); i >= 0 {
-		return n.name[i+1:]
-	}
-	return n.name
-}
-
-// dialect returns the name of the dialect.
-func (n *node) dialect() string {
-	d, _, _ := strings.Cut(n.name, ".")
-	return d
-}
-
 // pieces reads up to the colon before the types, or, in parentheses, up to
 // the closing one.
 func (p *parser) pieces(n *node, end string) bool {
@@ -81,10 +67,10 @@ func (p *parser) pieces(n *node, end string) bool {
 			if !ok {
 				return false
 			}
-			n.operands = append(n.operands, r)
+			n.operands = p.refs.add(n.operands, r)
 		case b == '@':
 			p.pos++
-			n.symbol = p.symbol()
+			n.own().symbol = p.symbol()
 		case b == '(':
 			p.pos++
 			if p.depth++; p.depth > maxDepth {
@@ -100,7 +86,7 @@ func (p *parser) pieces(n *node, end string) bool {
 			if !ok {
 				return false
 			}
-			n.lists = append(n.lists, text)
+			n.own().lists = p.texts.add(n.lists, text)
 		case b == '{':
 			if !p.dict(n) {
 				return false
@@ -116,7 +102,7 @@ func (p *parser) pieces(n *node, end string) bool {
 				if !ok {
 					return false
 				}
-				n.lists = append(n.lists, text)
+				n.own().lists = p.texts.add(n.lists, text)
 			}
 		case b == '"':
 			if end == "" && p.startsOp(startLine) {
@@ -177,7 +163,7 @@ func (p *parser) clause(n *node) bool {
 	a := attr{pos: p.pos}
 	a.key = p.word()
 	if p.has("==") || !p.accept("=") {
-		n.words = append(n.words, a.key)
+		n.own().words = p.texts.add(n.words, a.key)
 		return true
 	}
 	next := p.peek()
@@ -222,7 +208,7 @@ func (p *parser) clause(n *node) bool {
 		}
 	}
 	a.val = p.s[at:p.pos]
-	n.attrs = append(n.attrs, a)
+	n.attrs = p.attrs.add(n.attrs, a)
 	return true
 }
 
@@ -243,7 +229,7 @@ func (p *parser) constant(n *node) bool {
 			p.pos++
 		}
 	}
-	n.dense = strings.TrimSpace(p.s[at:p.pos])
+	n.own().dense = strings.TrimSpace(p.s[at:p.pos])
 	if !p.expect(":", "before the type of a constant") || !p.signature(n) {
 		return false
 	}
@@ -262,7 +248,7 @@ func (p *parser) returned(n *node) bool {
 			if !ok {
 				return false
 			}
-			n.operands = append(n.operands, r)
+			n.operands = p.refs.add(n.operands, r)
 			if !p.accept(",") {
 				break
 			}
@@ -284,7 +270,7 @@ func (p *parser) while(n *node) bool {
 		if !p.expect("%", "before a loop value") {
 			return false
 		}
-		n.inits = append(n.inits, p.word())
+		n.own().inits = append(n.inits, p.valueName())
 		if !p.expect("=", "after a loop value") {
 			return false
 		}
@@ -292,7 +278,7 @@ func (p *parser) while(n *node) bool {
 		if !ok {
 			return false
 		}
-		n.operands = append(n.operands, r)
+		n.operands = p.refs.add(n.operands, r)
 		if !p.accept(",") && p.peek() != ')' {
 			return p.fail("expected \",\" or \")\" after a loop value, found %s", p.found())
 		}
@@ -317,7 +303,7 @@ func (p *parser) while(n *node) bool {
 		for i, name := range n.inits {
 			r.args = append(r.args, arg{name: name, shape: n.out[i], pos: n.pos})
 		}
-		n.regions = append(n.regions, r)
+		n.own().regions = append(n.regions, r)
 	}
 	n.loc = p.location()
 	return p.err == nil
@@ -347,7 +333,7 @@ func (p *parser) reduce(n *node) bool {
 	}
 	n.operands = append(n.operands, inits...)
 	if p.acceptWord("applies") {
-		n.symbol = p.word()
+		n.own().symbol = p.word()
 	}
 	if !p.acceptWord("across") || !p.clause(n) {
 		return p.fail("expected \"across dimensions = […]\" of a reduce, found %s", p.found())
@@ -377,7 +363,7 @@ func (p *parser) reduce(n *node) bool {
 			return false
 		}
 		r.args = append(left, right...)
-		n.regions = append(n.regions, r)
+		n.own().regions = append(n.regions, r)
 	}
 	n.loc = p.location()
 	return p.err == nil

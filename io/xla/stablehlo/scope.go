@@ -8,29 +8,36 @@ import (
 // its arguments, then what is visible around it.
 type scope struct {
 	up   *scope
-	defs map[string]*node // nil for an argument
+	r    *region
 	args []arg
+	defs map[nameID]*node // nil for an argument; made when first asked
 }
 
-func newScope(up *scope, r *region) *scope {
-	s := &scope{up: up, defs: make(map[string]*node, len(r.ops)+len(r.args)), args: r.args}
-	for _, a := range r.args {
-		s.defs[a.name] = nil
-	}
-	for _, n := range r.ops {
-		for _, r := range n.names {
-			s.defs[r.name] = n
+func newScope(up *scope, r *region) *scope { return &scope{up: up, r: r, args: r.args} }
+
+// own returns what defines a name in the region itself, nil for an argument.
+func (s *scope) own(name nameID) (*node, bool) {
+	if s.defs == nil {
+		s.defs = make(map[nameID]*node, len(s.r.ops)+len(s.args))
+		for _, a := range s.args {
+			s.defs[a.name] = nil
 		}
-		if n.names == nil && n.result != "" {
-			s.defs[n.result] = n
+		for _, n := range s.r.ops {
+			for _, r := range n.names {
+				s.defs[r.name] = n
+			}
+			if n.names == nil && n.result != 0 {
+				s.defs[n.result] = n
+			}
 		}
 	}
-	return s
+	n, ok := s.defs[name]
+	return n, ok
 }
 
-func (s *scope) find(name string) (*node, bool) {
+func (s *scope) find(name nameID) (*node, bool) {
 	for ; s != nil; s = s.up {
-		if n, ok := s.defs[name]; ok {
+		if n, ok := s.own(name); ok {
 			return n, true
 		}
 	}
@@ -38,7 +45,7 @@ func (s *scope) find(name string) (*node, bool) {
 }
 
 // argShape returns the shape of an argument.
-func (s *scope) argShape(name string) (opgraph.ShapeID, bool) {
+func (s *scope) argShape(name nameID) (opgraph.ShapeID, bool) {
 	for _, a := range s.args {
 		if a.name == name {
 			return a.shape, true
@@ -49,8 +56,8 @@ func (s *scope) argShape(name string) (opgraph.ShapeID, bool) {
 
 // value names one result of an operation, or an argument.
 type value struct {
-	name string
-	i    int
+	name nameID
+	i    int32
 }
 
 // freeValues returns what a region uses and does not define, in order of use.
@@ -61,7 +68,7 @@ func freeValues(r *region) []ref {
 	inside := newScope(nil, r)
 	seen := map[value]bool{}
 	add := func(u ref) {
-		if _, ok := inside.defs[u.name]; ok || seen[value{u.name, u.i}] {
+		if _, ok := inside.own(u.name); ok || seen[value{u.name, u.i}] {
 			return
 		}
 		seen[value{u.name, u.i}] = true

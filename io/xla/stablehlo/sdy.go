@@ -17,10 +17,10 @@ func (p *parser) mesh(n *node) bool {
 	if !p.expect("@", "after "+n.name) {
 		return false
 	}
-	n.symbol = p.symbol()
+	n.own().symbol = p.symbol()
 	if p.accept("=") && p.peek() == '<' {
 		text, ok := p.balanced()
-		n.dense = text
+		n.own().dense = text
 		return ok
 	}
 	return p.err == nil
@@ -42,7 +42,7 @@ func (p *parser) manual(n *node) bool {
 		if !ok {
 			return false
 		}
-		n.operands = append(n.operands, r)
+		n.operands = p.refs.add(n.operands, r)
 		if !p.accept(",") && p.peek() != ')' {
 			return p.fail("expected \",\" or \")\" after an operand, found %s", p.found())
 		}
@@ -64,7 +64,7 @@ func (p *parser) manual(n *node) bool {
 		return false
 	}
 	r.args = append(args, r.args...)
-	n.regions = append(n.regions, r)
+	n.own().regions = append(n.regions, r)
 	if !p.expect(":", "before the types of "+n.name) || !p.signature(n) {
 		return false
 	}
@@ -78,7 +78,7 @@ func (p *parser) manual(n *node) bool {
 func (e *emitter) manualCall(n *node) bool {
 	g := e.g
 	in, out := e.shardingList(n, "in_shardings"), e.shardingList(n, "out_shardings")
-	named := n.op() == "named_computation" // has global shapes
+	named := n.op == "named_computation" // has global shapes
 	params := g.Params(n.comps[0], nil)
 	var args []opgraph.OpID
 	for i, u := range append(append([]ref(nil), n.operands...), n.captures[0]...) {
@@ -100,7 +100,7 @@ func (e *emitter) manualCall(n *node) bool {
 		return e.failAt(n.pos, "%s has %d operands and a region of %d arguments", n.name, len(args), len(params))
 	}
 	root := g.Comps.Root[n.comps[0]]
-	call := g.AddOp(opgraph.OpCall, n.result, g.Ops.Shape[root], args...)
+	call := g.AddOp(opgraph.OpCall, e.name(n.result), g.Ops.Shape[root], args...)
 	e.place(call, n)
 	g.AddCall(call, opgraph.RoleToApply, n.comps[0])
 	results := []opgraph.OpID{call}
@@ -256,7 +256,7 @@ func (e *emitter) meshes(ops []*node, stated string) {
 		list = splitTop(strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}"))
 	}
 	for _, n := range ops {
-		if n.op() != "mesh" {
+		if n.op != "mesh" {
 			continue
 		}
 		text, name := n.dense, n.symbol

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"unsafe"
 
 	"perfsim/components/opgraph"
 )
@@ -46,21 +47,21 @@ func Sniff(head []byte) bool {
 
 // Read reads every module of an MLIR text: modules one after another or in
 // the sections that lines "// -----" make, or functions without a module
-// around them. name is for messages. Errors are *Error, or wrap ErrBytecode.
+// around them. b becomes part of the graphs' strings and must not be written
+// again. name is for messages. Errors are *Error, or wrap ErrBytecode.
 // The graphs satisfy opgraph.Graph.Check.
 func Read(name string, b []byte) ([]*opgraph.Graph, error) {
 	if bytes.HasPrefix(b, []byte(bytecodeMagic)) {
 		return nil, &bytecodeError{name}
 	}
-	text := string(b)
+	text := unsafe.String(unsafe.SliceData(b), len(b))
 	lines := lineStarts(text)
 	var graphs []*opgraph.Graph
+	p := &parser{names: newNames(), infos: map[string]*opInfo{}}
 	for start := 0; start < len(text); {
 		end, next := section(text, start)
-		p := &parser{
-			scanner: scanner{file: name, s: text[:end], pos: start, lines: lines},
-			alias:   map[string]string{}, typeAlias: map[string]string{},
-		}
+		p.scanner = scanner{file: name, s: text[:end], pos: start, lines: lines}
+		p.alias, p.typeAlias = map[string]string{}, map[string]string{}
 		g, ok := p.section()
 		if !ok {
 			if err := p.foreignText(start); err != nil {
@@ -109,8 +110,9 @@ func (p *parser) section() ([]*opgraph.Graph, bool) {
 	var bare []*node
 	bareGraph := opgraph.NewGraph("module")
 	type module struct {
-		n *node
-		g *opgraph.Graph
+		n   *node
+		g   *opgraph.Graph
+		ops int
 	}
 	var modules []module
 	for p.more() {
@@ -125,7 +127,7 @@ func (p *parser) section() ([]*opgraph.Graph, bool) {
 			return nil, false
 		case n == nil:
 		case n.name == "builtin.module":
-			modules = append(modules, module{n, p.g})
+			modules = append(modules, module{n, p.g, p.count})
 		default:
 			bare = append(bare, n)
 		}
@@ -138,6 +140,7 @@ func (p *parser) section() ([]*opgraph.Graph, bool) {
 		if len(m.n.regions) != 1 {
 			return nil, p.failAt(m.n.pos, "module with %d regions", len(m.n.regions))
 		}
+		m.g.Reserve(m.ops + m.ops/8)
 		if m.n.symbol != "" {
 			m.g.Name = m.g.Str(m.n.symbol)
 		}

@@ -23,15 +23,37 @@ func (p *parser) typ() (opgraph.ShapeID, bool) {
 	if !ok {
 		return 0, false
 	}
-	if id, ok := p.types[text]; ok {
-		return id, true
+	near := &p.near[typeSlot(text)]
+	if text == near.text {
+		return near.shape, true
 	}
-	id, msg := p.parseType(text, 0)
-	if msg != "" {
-		return 0, p.failAt(at, "%s", msg)
+	id, ok := p.types[text]
+	if !ok {
+		var msg string
+		if id, msg = p.parseType(text, 0); msg != "" {
+			return 0, p.failAt(at, "%s", msg)
+		}
+		p.types[text] = id
 	}
-	p.types[text] = id
+	*near = nearType{text, id}
 	return id, true
+}
+
+// nearType is a type met lately, which is often the next one too: a look at it
+// costs less than one into the map.
+type nearType struct {
+	text  string
+	shape opgraph.ShapeID
+}
+
+// typeSlot returns the place of a type among those met lately: by its length
+// and the digits after "tensor<".
+func typeSlot(text string) int {
+	n := len(text)
+	if n > len("tensor<12") {
+		n += int(text[7])*5 + int(text[8])*3 + int(text[n/2])
+	}
+	return n & 31
 }
 
 // typeText takes the text of a type: a word, or !word, and what is in angle
@@ -60,7 +82,7 @@ func (p *parser) typeList(dst []opgraph.ShapeID) ([]opgraph.ShapeID, bool) {
 		if !ok {
 			return dst, false
 		}
-		dst = append(dst, t)
+		dst = p.shapes.add(dst, t)
 		if !p.accept(",") {
 			return dst, true
 		}
@@ -80,7 +102,7 @@ func (p *parser) parenTypes(dst []opgraph.ShapeID, attrs *[]string) ([]opgraph.S
 		if !ok {
 			return dst, false
 		}
-		dst = append(dst, t)
+		dst = p.shapes.add(dst, t)
 		text := ""
 		if p.peek() == '{' { // attributes of a function's result
 			if text, ok = p.balanced(); !ok {
@@ -117,7 +139,7 @@ func (p *parser) signature(n *node) bool {
 		return ok
 	}
 	t, ok := p.typ()
-	n.out = append(n.out, t)
+	n.out = p.shapes.add(n.out, t)
 	return ok
 }
 
