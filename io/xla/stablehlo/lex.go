@@ -113,11 +113,15 @@ func makeWordBytes() (t [256]bool) {
 // peek skips white space and comments and returns the next byte, 0 at the
 // end.
 func (c *scanner) peek() byte {
+	if c.pos < len(c.s) && c.s[c.pos] > '/' { // most often
+		return c.s[c.pos]
+	}
+	return c.skip()
+}
+
+func (c *scanner) skip() byte {
 	for c.pos < len(c.s) {
 		b := c.s[c.pos]
-		if b > '/' { // most often
-			return b
-		}
 		if isSpace(b) {
 			c.pos++
 			continue
@@ -148,6 +152,13 @@ func (c *scanner) has(s string) bool {
 
 // accept takes s if it is next.
 func (c *scanner) accept(s string) bool {
+	if len(s) == 1 {
+		if c.peek() != s[0] {
+			return false
+		}
+		c.pos++
+		return true
+	}
 	if c.has(s) {
 		c.pos += len(s)
 		return true
