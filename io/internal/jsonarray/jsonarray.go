@@ -18,13 +18,16 @@ const (
 )
 
 // Walker reads elements.
-type Walker struct{ s *jsonscan.Scanner }
+type Walker struct {
+	s    *jsonscan.Scanner
+	tape jsonscan.Tape
+}
 
 // New returns a walker over r.
 func New(r io.Reader) *Walker {
 	s := jsonscan.New(r, jsonscan.Limits{Depth: maxDepth, Element: maxElement}, nil)
 	s.Bytes = func(off int64) int64 { return off }
-	return &Walker{s}
+	return &Walker{s: s}
 }
 
 // Offset returns the offset of the next byte.
@@ -37,9 +40,9 @@ func errorf(off int64, format string, args ...any) error {
 
 // Each calls elem for every element of the array at the top, or of the array
 // under key of the object at the top; other members of that object are given
-// to rest, where not nil, with their key and text. The slices are reused. The
-// error for a text that breaks off is io.ErrUnexpectedEOF.
-func (w *Walker) Each(key string, elem func(text []byte, off int64) error, rest func(key string, text []byte) error) error {
+// to rest, where not nil, with their key and text. Values and slices are reused.
+// The error for a text that breaks off is io.ErrUnexpectedEOF.
+func (w *Walker) Each(key string, elem func(v jsonscan.Value, off int64) error, rest func(key string, text []byte) error) error {
 	err := w.each(key, elem, rest)
 	if at, ok := errors.AsType[*jsonscan.Error](err); ok {
 		return errorf(at.At.Off, "%w", at.Err)
@@ -47,16 +50,19 @@ func (w *Walker) Each(key string, elem func(text []byte, off int64) error, rest 
 	return err
 }
 
-func (w *Walker) each(key string, elem func([]byte, int64) error, rest func(string, []byte) error) error {
+func (w *Walker) each(key string, elem func(jsonscan.Value, int64) error, rest func(string, []byte) error) error {
 	s := w.s
 	one := func() error {
 		s.Peek()
 		off := s.Offset()
-		text, err := s.Value("an element")
-		if err != nil {
-			return err
+		v, err := s.Parse(&w.tape, "an element")
+		if err == nil {
+			return elem(v, off)
 		}
-		return elem(text, off)
+		if _, in := errors.AsType[*jsonscan.SyntaxError](err); in {
+			return errorf(off, "%w", err)
+		}
+		return err
 	}
 	var err error
 	switch c := s.Peek(); {

@@ -11,12 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/format"
 	"perfsim/io/internal/jsonarray"
+	"perfsim/io/internal/jsonscan"
 )
 
 // Importer reads traces of the perf_sim families, ours or the documented
@@ -42,8 +41,8 @@ const maxTid = 4096
 
 // traceEvent is one complete event as the trace has it.
 type traceEvent struct {
-	name, opcode, source string
-	operands             []byte // the arguments about operands, as they are written
+	name, opcode, source ecs.Symbol // of traceReader.symbols
+	operands             ecs.Symbol // the arguments about operands, as they are written
 	id                   uint64
 	start, dur           uint64 // ns
 	tid                  int
@@ -64,12 +63,12 @@ type traceDep struct {
 }
 
 func read(ctx context.Context, src *format.Source, _ format.Options) (*components.Module, error) {
-	t := &traceReader{threads: map[int]string{}}
-	err := jsonarray.New(src).Each("traceEvents", func(text []byte, off int64) error {
+	t := &traceReader{threads: map[int]string{}, symbols: ecs.NewSymbols()}
+	err := jsonarray.New(src).Each("traceEvents", func(v jsonscan.Value, off int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := t.element(text, off); err != nil {
+		if err := t.element(v, off); err != nil {
 			return fmt.Errorf("byte %d: %w", off, err)
 		}
 		return nil
@@ -87,120 +86,203 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 }
 
 type traceReader struct {
-	parser  fastjson.Parser
 	threads map[int]string
 	events  []traceEvent
 	skipped int
+	symbols *ecs.Symbols // texts of the events
+	buf     []byte
 	noOwner int // dependencies whose producer could not be found
 }
 
-func (t *traceReader) element(text []byte, off int64) error {
-	v, err := jsonarray.Parse(&t.parser, text, off)
-	if err != nil {
-		return err
+// members are those of an event that mean something; of equal keys the first.
+type members struct {
+	ph, name, ts, dur, tid, args jsonscan.Value
+}
+
+func (m *members) of(key []byte) *jsonscan.Value {
+	switch string(key) {
+	case "ph":
+		return &m.ph
+	case "name":
+		return &m.name
+	case "ts":
+		return &m.ts
+	case "dur":
+		return &m.dur
+	case "tid":
+		return &m.tid
+	case "args":
+		return &m.args
 	}
-	if v.Type() != fastjson.TypeObject {
-		return fmt.Errorf("an event is an object, not %s", v.Type())
+	return nil
+}
+
+func (t *traceReader) element(v jsonscan.Value, off int64) error {
+	if v.Kind() != jsonscan.Object {
+		return fmt.Errorf("an event is an object, not %s", v.Kind())
 	}
-	switch ph := string(v.GetStringBytes("ph")); ph {
+	var e members
+	for m := v.Members(); m.Ok(); m = m.Next() {
+		if to := e.of(m.Key()); to != nil && to.Kind() == jsonscan.Absent {
+			*to = m.Value()
+		}
+	}
+	switch string(e.ph.Bytes()) {
 	case "M":
-		if string(v.GetStringBytes("name")) == "thread_name" {
-			tid, err := number(v, "tid", maxTid)
+		if string(e.name.Bytes()) == "thread_name" {
+			tid, err := number(e.tid, "tid", maxTid)
 			if err != nil {
 				return err
 			}
-			t.threads[int(tid)] = string(v.GetStringBytes("args", "name"))
+			t.threads[int(tid)] = string(e.args.Get("name").Bytes())
 		}
 		return nil
 	case "X":
-		return t.complete(v, off)
+		return t.complete(&e, off)
 	default:
 		t.skipped++ // arrows, counters and marks say nothing new
 		return nil
 	}
 }
 
-func (t *traceReader) complete(v *fastjson.Value, off int64) error {
-	e := traceEvent{name: string(v.GetStringBytes("name")), offset: off}
+// arguments are those of an event that mean something; of equal keys the first.
+type arguments struct {
+	engine, opcode, source, name, id, latency, banks, deps jsonscan.Value
+	operands                                               [len(operandKeys)]jsonscan.Value
+}
+
+func (a *arguments) of(key []byte) *jsonscan.Value {
+	switch string(key) {
+	case "engine":
+		return &a.engine
+	case "opcode":
+		return &a.opcode
+	case "nki_source_location":
+		return &a.source
+	case "bir_name":
+		return &a.name
+	case "bir_id":
+		return &a.id
+	case "latency_ns":
+		return &a.latency
+	case "psum_banks":
+		return &a.banks
+	case "deps":
+		return &a.deps
+	}
+	for i, k := range operandKeys {
+		if string(key) == k {
+			return &a.operands[i]
+		}
+	}
+	return nil
+}
+
+func (t *traceReader) complete(v *members, off int64) error {
+	name := v.name.Bytes()
+	e := traceEvent{offset: off}
 	var err error
-	if e.start, err = number(v, "ts", math.MaxInt64); err != nil {
+	if e.start, err = number(v.ts, "ts", math.MaxInt64); err != nil {
 		return err
 	}
-	if e.dur, err = number(v, "dur", math.MaxUint32); err != nil {
+	if e.dur, err = number(v.dur, "dur", math.MaxUint32); err != nil {
 		return err
 	}
-	tid, err := number(v, "tid", maxTid)
+	tid, err := number(v.tid, "tid", maxTid)
 	if err != nil {
 		return err
 	}
 	e.tid = int(tid)
-	a := v.Get("args")
-	e.barrier = tid == 0 && string(a.GetStringBytes("engine")) == "ALL"
-	e.transfer = (e.name == transferName || e.name == nullName) && a.Get("opcode") == nil
-	e.opcode = string(a.GetStringBytes("opcode"))
-	e.source = string(a.GetStringBytes("nki_source_location"))
-	for _, key := range operandKeys {
-		e.operands = append(e.operands, ',')
-		e.operands = format.AppendJSONString(e.operands, key)
-		e.operands = append(e.operands, ':')
-		e.operands = format.AppendJSONString(e.operands, a.GetStringBytes(key))
+	var a arguments
+	for m := v.args.Members(); m.Ok(); m = m.Next() {
+		if to := a.of(m.Key()); to != nil && to.Kind() == jsonscan.Absent {
+			*to = m.Value()
+		}
 	}
-	if n := string(a.GetStringBytes("bir_name")); n != "" {
-		e.name = n
+	e.barrier = tid == 0 && string(a.engine.Bytes()) == "ALL"
+	e.transfer = (string(name) == transferName || string(name) == nullName) && a.opcode.Kind() == jsonscan.Absent
+	e.opcode = t.symbols.Intern(a.opcode.Bytes())
+	e.source = t.symbols.Intern(a.source.Bytes())
+	t.buf = t.buf[:0]
+	for i, key := range operandKeys {
+		t.buf = append(append(append(t.buf, `,"`...), key...), `":`...)
+		t.buf = format.AppendJSONString(t.buf, a.operands[i].Bytes())
 	}
-	if e.id, err = idOf(a.Get("bir_id")); err != nil {
+	e.operands = t.symbols.Intern(t.buf)
+	if n := a.name.Bytes(); len(n) > 0 {
+		name = n
+	}
+	e.name = t.symbols.Intern(name)
+	if e.id, err = idOf(a.id); err != nil {
 		return fmt.Errorf("bir_id: %w", err)
 	}
-	if full := a.Get("latency_ns"); full != nil {
-		if e.dur, err = number(a, "latency_ns", math.MaxUint32); err != nil {
+	if a.latency.Kind() != jsonscan.Absent {
+		if e.dur, err = number(a.latency, "latency_ns", math.MaxUint32); err != nil {
 			return err
 		}
 	}
-	if b := a.GetArray("psum_banks"); len(b) == 2 {
-		e.banks = uint16(b[0].GetUint()&0xff) | uint16(b[1].GetUint()&0xff)<<8
-		e.chained = b[1].Type() == fastjson.TypeNull
+	if a.banks.Len() == 2 {
+		from, to := a.banks.At(0), a.banks.At(1)
+		e.banks = bank(from) | bank(to)<<8
+		e.chained = to.Kind() == jsonscan.Null
 	}
-	for _, d := range a.GetArray("deps") {
-		dep := traceDep{engine: -1}
-		kind, ok := components.ParseEdgeKind(string(d.GetStringBytes("edge_type")))
-		if !ok {
-			return fmt.Errorf("edge_type %q of a dependency is not known", d.GetStringBytes("edge_type"))
-		}
-		dep.kind = kind
-		if id := d.Get("bir_id"); id != nil {
-			if dep.id, err = idOf(id); err != nil {
-				return fmt.Errorf("bir_id of a dependency: %w", err)
-			}
-			dep.hasID = true
-		}
-		if d.Get("end_time") != nil {
-			if dep.end, err = number(d, "end_time", math.MaxInt64); err != nil {
-				return err
-			}
-		}
-		if eng, ok := strings.CutPrefix(string(d.GetStringBytes("engine")), "Engine"); ok {
-			if n, err := strconv.Atoi(eng); err == nil && n >= 0 {
-				dep.engine = min(n, math.MaxUint16) // a lane that no trace has
-			}
-		}
-		e.deps = append(e.deps, dep)
+	if e.deps, err = t.dependencies(a.deps); err != nil {
+		return err
 	}
 	t.events = append(t.events, e)
 	return nil
 }
 
-// number returns a whole number between 0 and most, given as such.
-func number(v *fastjson.Value, key string, most uint64) (uint64, error) {
-	x := v.Get(key)
-	if x == nil {
-		return 0, fmt.Errorf("%s is missing", key)
+// bank returns the number of a PSUM bank, 0 where it is none.
+func bank(v jsonscan.Value) uint16 {
+	n, _ := v.Uint64()
+	return uint16(n & 0xff)
+}
+
+func (t *traceReader) dependencies(list jsonscan.Value) ([]traceDep, error) {
+	var deps []traceDep
+	for x := list.Elements(); x.Ok(); x = x.Next() {
+		d := x.Value()
+		dep := traceDep{engine: -1}
+		kindName := d.Get("edge_type").Bytes()
+		var ok bool
+		if dep.kind, ok = components.ParseEdgeKind(string(kindName)); !ok {
+			return nil, fmt.Errorf("edge_type %q of a dependency is not known", kindName)
+		}
+		var err error
+		if id := d.Get("bir_id"); id.Kind() != jsonscan.Absent {
+			if dep.id, err = idOf(id); err != nil {
+				return nil, fmt.Errorf("bir_id of a dependency: %w", err)
+			}
+			dep.hasID = true
+		}
+		if end := d.Get("end_time"); end.Kind() != jsonscan.Absent {
+			if dep.end, err = number(end, "end_time", math.MaxInt64); err != nil {
+				return nil, err
+			}
+		}
+		if eng, ok := strings.CutPrefix(string(d.Get("engine").Bytes()), "Engine"); ok {
+			if n, err := strconv.Atoi(eng); err == nil && n >= 0 {
+				dep.engine = min(n, math.MaxUint16) // a lane that no trace has
+			}
+		}
+		deps = append(deps, dep)
 	}
-	if x.Type() != fastjson.TypeNumber {
+	return deps, nil
+}
+
+// number returns a whole number between 0 and most, given as such.
+func number(x jsonscan.Value, key string, most uint64) (uint64, error) {
+	switch x.Kind() {
+	case jsonscan.Absent:
+		return 0, fmt.Errorf("%s is missing", key)
+	case jsonscan.Number:
+	default:
 		return 0, fmt.Errorf("%s is not a number", key)
 	}
 	n, err := x.Uint64()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %.60s is not a whole number from 0 on", key, x.MarshalTo(nil))
+		return 0, fmt.Errorf("%s: %.60s is not a whole number from 0 on", key, x.Text())
 	}
 	if n > most {
 		return 0, fmt.Errorf("%s is %d, more than %d", key, n, most)
@@ -209,12 +291,12 @@ func number(v *fastjson.Value, key string, most uint64) (uint64, error) {
 }
 
 // idOf takes an id as a number or, as large ones are written, as a string.
-func idOf(v *fastjson.Value) (uint64, error) {
-	if v == nil {
+func idOf(v jsonscan.Value) (uint64, error) {
+	switch v.Kind() {
+	case jsonscan.Absent:
 		return 0, errors.New("missing")
-	}
-	if v.Type() == fastjson.TypeString {
-		return strconv.ParseUint(string(v.GetStringBytes()), 10, 64)
+	case jsonscan.String:
+		return strconv.ParseUint(string(v.Bytes()), 10, 64)
 	}
 	return v.Uint64()
 }
@@ -255,9 +337,14 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 	in.MeasuredDur.Resize(len(order))
 	var edges components.EdgeSet
 	triggers := 0
+	opcodes := map[ecs.Symbol]components.Opcode{}
 	for r, i := range order {
 		e := &t.events[i]
-		op := m.Opcode(e.opcode)
+		op, known := opcodes[e.opcode]
+		if !known {
+			op = m.Opcode(t.symbols.String(e.opcode))
+			opcodes[e.opcode] = op
+		}
 		if e.transfer {
 			op = components.OpcodeDMADescriptorCopy
 		}
@@ -267,10 +354,10 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 		in.Engine.Set(r, m.Lanes.Engine.At(int(lane)))
 		in.Banks.Set(r, e.banks)
 		in.DType.Set(r, components.NoDType)
-		in.Name.Set(r, m.Symbols.InternString(e.name))
-		in.Source.Set(r, m.Symbols.InternString(e.source))
+		in.Name.Set(r, m.Symbols.Intern(t.symbols.Bytes(e.name)))
+		in.Source.Set(r, m.Symbols.Intern(t.symbols.Bytes(e.source)))
 		in.Ref.Set(r, e.id)
-		in.Text.Set(r, m.Symbols.Intern(e.operands))
+		in.Text.Set(r, m.Symbols.Intern(t.symbols.Bytes(e.operands)))
 		in.MeasuredStart.Set(r, e.start)
 		in.MeasuredDur.Set(r, uint32(e.dur))
 		var f components.Flags
@@ -517,7 +604,7 @@ func (t *traceReader) topological(order []int, producers [][]int) ([]int, error)
 	if len(out) < len(order) {
 		for _, i := range order {
 			if waits[i] > 0 {
-				return nil, fmt.Errorf("byte %d: event %q depends on itself by way of others", t.events[i].offset, t.events[i].name)
+				return nil, fmt.Errorf("byte %d: event %q depends on itself by way of others", t.events[i].offset, t.symbols.String(t.events[i].name))
 			}
 		}
 	}

@@ -4,24 +4,22 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/io/format"
 	"perfsim/io/internal/jsonarray"
+	"perfsim/io/internal/jsonscan"
 )
 
 // each walks over the elements of the array under key, with positions in
 // errors.
-func (g *graph) each(ctx context.Context, src *format.Source, key string, elem func(v *fastjson.Value, off int64) error, rest func(string, []byte) error) error {
-	var p fastjson.Parser
+func (g *graph) each(ctx context.Context, src *format.Source, key string, elem func(v jsonscan.Value, off int64) error, rest func(string, []byte) error) error {
 	n := 0
-	return jsonarray.New(src).Each(key, func(text []byte, off int64) error {
+	return jsonarray.New(src).Each(key, func(v jsonscan.Value, off int64) error {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v, err := jsonarray.Parse(&p, text, off)
-		if err == nil && v.Type() != fastjson.TypeObject {
-			err = fmt.Errorf("a node is an object, not %s", v.Type())
+		var err error
+		if v.Kind() != jsonscan.Object {
+			err = fmt.Errorf("a node is an object, not %s", v.Kind())
 		}
 		if err == nil {
 			if err = elem(v, off); err != nil && g.leaveOut(off, err) {
@@ -38,7 +36,7 @@ func (g *graph) each(ctx context.Context, src *format.Source, key string, elem f
 // readFeeder reads the JSON flavour of Chakra's feeder.
 func (g *graph) readFeeder(ctx context.Context, src *format.Source) error {
 	var data, ctrl []uint64
-	return g.each(ctx, src, "workload_graph", func(v *fastjson.Value, off int64) error {
+	return g.each(ctx, src, "workload_graph", func(v jsonscan.Value, off int64) error {
 		n := node{offset: off}
 		var err error
 		if n.id, err = number(v, "Id", true); err != nil {
@@ -67,19 +65,21 @@ func (g *graph) readFeeder(ctx context.Context, src *format.Source) error {
 				return err
 			}
 		}
-		cpu := v.GetBool("is_cpu_op") || v.GetInt("is_cpu_op") != 0
+		isCPU := v.Get("is_cpu_op")
+		one, _ := isCPU.Int64()
+		cpu := isCPU.Kind() == jsonscan.True || one != 0
 		n.sized = n.work > 0 || tensor > 0
 		g.size(&n, cpu, tensor)
-		return g.add(n, string(v.GetStringBytes("Name")), string(v.GetStringBytes("op_type")), cpu,
+		return g.add(n, string(v.Get("Name").Bytes()), string(v.Get("op_type").Bytes()), cpu,
 			comm, commSize, micros, data, ctrl)
 	}, nil)
 }
 
 // commType returns the kind of a collective, which is a number or a name.
-func commType(v *fastjson.Value) (collective, error) {
-	if x := v.Get("comm_type"); x != nil && x.Type() == fastjson.TypeString {
-		return collectiveOf(string(x.GetStringBytes())), nil
-	} else if x == nil || x.Type() == fastjson.TypeNull {
+func commType(v jsonscan.Value) (collective, error) {
+	if x := v.Get("comm_type"); x.Kind() == jsonscan.String {
+		return collectiveOf(string(x.Bytes())), nil
+	} else if x.Kind() <= jsonscan.Null {
 		return 0, nil
 	}
 	n, err := number(v, "comm_type", true)
@@ -87,9 +87,13 @@ func commType(v *fastjson.Value) (collective, error) {
 }
 
 // number returns a whole number from 0 on, 0 where it is absent or null.
-func number(v *fastjson.Value, key string, required bool) (uint64, error) {
-	x := v.Get(key)
-	if x == nil || x.Type() == fastjson.TypeNull {
+func number(v jsonscan.Value, key string, required bool) (uint64, error) {
+	return whole(v.Get(key), key, required)
+}
+
+// whole is number for the value itself.
+func whole(x jsonscan.Value, key string, required bool) (uint64, error) {
+	if x.Kind() <= jsonscan.Null {
 		if required {
 			return 0, fmt.Errorf("%s is missing", key)
 		}
@@ -97,24 +101,24 @@ func number(v *fastjson.Value, key string, required bool) (uint64, error) {
 	}
 	n, err := x.Uint64()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %.60s is not a whole number from 0 on", key, x.MarshalTo(nil))
+		return 0, fmt.Errorf("%s: %.60s is not a whole number from 0 on", key, x.AppendTo(nil))
 	}
 	return n, nil
 }
 
-func idList(v *fastjson.Value, key string, to []uint64) ([]uint64, error) {
+func idList(v jsonscan.Value, key string, to []uint64) ([]uint64, error) {
 	x := v.Get(key)
-	if x == nil || x.Type() == fastjson.TypeNull {
+	if x.Kind() <= jsonscan.Null {
 		return to, nil
 	}
-	list, err := x.Array()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+	if x.Kind() != jsonscan.Array {
+		return nil, fmt.Errorf("%s: value doesn't contain array; it contains %s", key, x.Kind())
 	}
-	for _, e := range list {
+	for l := x.Elements(); l.Ok(); l = l.Next() {
+		e := l.Value()
 		id, err := e.Uint64()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %.60s is not a node's id", key, e.MarshalTo(nil))
+			return nil, fmt.Errorf("%s: %.60s is not a node's id", key, e.AppendTo(nil))
 		}
 		to = append(to, id)
 	}

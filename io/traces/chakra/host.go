@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"perfsim/ecs"
 	"perfsim/io/format"
+	"perfsim/io/internal/jsonscan"
 )
 
 // tensor is a value of an operator: [tensor id, storage id, offset, elements,
@@ -34,45 +34,53 @@ type hostNode struct {
 func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 	var hosts []hostNode
 	var tensors []tensor
-	values := func(v *fastjson.Value, key string) span {
-		x := v.Get(key)
-		if in := x.Get("values"); x != nil && x.Type() == fastjson.TypeObject {
-			x = in
-		}
-		lo := len(tensors)
-		tensors = appendTensors(tensors, x)
-		return span{lo, len(tensors)}
-	}
-	err := g.each(ctx, src, "nodes", func(v *fastjson.Value, off int64) error {
+	var lists hostLists
+	lanes := map[uint64]string{}
+	err := g.each(ctx, src, "nodes", func(v jsonscan.Value, off int64) error {
 		n := node{offset: off, kind: typeComp}
 		h := hostNode{node: len(g.nodes)}
+		m := hostMembersOf(v)
 		var err error
-		if n.id, err = number(v, "id", true); err != nil {
+		if n.id, err = whole(m.id, "id", true); err != nil {
 			return err
 		}
 		h.id = n.id
-		key := "ctrl_deps"
-		if v.Get(key) == nil {
-			key = "parent"
+		parent, key := m.ctrlDeps, "ctrl_deps"
+		if parent.Kind() == jsonscan.Absent {
+			parent, key = m.parent, "parent"
 		}
-		if h.parent, err = number(v, key, false); err != nil {
+		if h.parent, err = whole(parent, key, false); err != nil {
 			return err
 		}
-		h.inputs, h.outputs = values(v, "inputs"), values(v, "outputs")
-		hostWork(&n, string(v.GetStringBytes("name")), withShapes(v, "input"), withShapes(v, "output"))
-		tid := uint64(0)
-		if x := v.Get("tid"); x != nil {
-			tid = x.GetUint64()
+		values := func(v jsonscan.Value) span {
+			if v.Kind() == jsonscan.Object {
+				v = v.Get("values")
+			}
+			lo := len(tensors)
+			tensors = appendTensors(tensors, v)
+			return span{lo, len(tensors)}
 		}
-		for _, a := range v.GetArray("attrs") {
-			if string(a.GetStringBytes("name")) == "tid" {
-				tid = a.GetUint64("value")
+		h.inputs, h.outputs = values(m.inputs), values(m.outputs)
+		lists.in = withShapes(lists.in[:0], m.inputs, m.inputShapes, &lists)
+		lists.out = withShapes(lists.out[:0], m.outputs, m.outputShapes, &lists)
+		nameText := m.name.Bytes()
+		n.name = g.b.M.Symbols.Intern(nameText)
+		name := lists.text(n.name, nameText)
+		hostWork(&n, name, lists.in, lists.out)
+		lists.dims = lists.dims[:0]
+		tid := uint64OrZero(m.tid)
+		for a := m.attrs.Elements(); a.Ok(); a = a.Next() {
+			if x := a.Value(); string(x.Get("name").Bytes()) == "tid" {
+				tid = uint64OrZero(x.Get("value"))
 			}
 		}
-		name := string(v.GetStringBytes("name"))
-		n.name = g.b.M.Symbols.InternString(name)
 		n.opcode = hostOpcode(name)
-		n.lane = "thread " + strconv.FormatUint(tid, 10)
+		lane, ok := lanes[tid]
+		if !ok {
+			lane = "thread " + strconv.FormatUint(tid, 10)
+			lanes[tid] = lane
+		}
+		n.lane = lane
 		if strings.HasPrefix(name, "nccl:") {
 			n.kind, n.lane, n.opcode = typeColl, laneComm, "CollectiveCompute"
 			n.noWork, n.sized, n.work, n.bytes = false, false, 0, 0
@@ -100,14 +108,81 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 	return nil
 }
 
-// withShapes returns the inputs or outputs of an operator with their
-// dimensions: members of an object from schema 1.0.2 on, lists before.
-func withShapes(v *fastjson.Value, which string) []array {
-	x := v.Get(which + "s")
-	if in := x.Get("values"); x != nil && x.Type() == fastjson.TypeObject {
-		return arrays(nil, in, x.Get("shapes"), 0)
+// hostMembers are the members of a node that mean something; of equal keys the
+// first.
+type hostMembers struct {
+	id, ctrlDeps, parent, name, tid, attrs, inputs, outputs, inputShapes, outputShapes jsonscan.Value
+}
+
+func hostMembersOf(v jsonscan.Value) (h hostMembers) {
+	for m := v.Members(); m.Ok(); m = m.Next() {
+		var to *jsonscan.Value
+		switch string(m.Key()) {
+		case "id":
+			to = &h.id
+		case "ctrl_deps":
+			to = &h.ctrlDeps
+		case "parent":
+			to = &h.parent
+		case "name":
+			to = &h.name
+		case "tid":
+			to = &h.tid
+		case "attrs":
+			to = &h.attrs
+		case "inputs":
+			to = &h.inputs
+		case "outputs":
+			to = &h.outputs
+		case "input_shapes":
+			to = &h.inputShapes
+		case "output_shapes":
+			to = &h.outputShapes
+		default:
+			continue
+		}
+		if to.Kind() == jsonscan.Absent {
+			*to = m.Value()
+		}
 	}
-	return arrays(nil, x, v.Get(which+"_shapes"), 0)
+	return h
+}
+
+func uint64OrZero(v jsonscan.Value) uint64 {
+	n, _ := v.Uint64()
+	return n
+}
+
+// hostLists are the lists of one node, used again for the next, and the names
+// met so far.
+type hostLists struct {
+	in, out []array
+	dims    []int64
+	names   map[ecs.Symbol]string
+}
+
+// text returns a name as a string that is kept once.
+func (l *hostLists) text(sym ecs.Symbol, name []byte) string {
+	s, ok := l.names[sym]
+	if !ok {
+		if l.names == nil {
+			l.names = map[ecs.Symbol]string{}
+		}
+		s = string(name)
+		l.names[sym] = s
+	}
+	return s
+}
+
+// withShapes appends the inputs or outputs of an operator with their dimensions:
+// members of an object from schema 1.0.2 on, lists before.
+func withShapes(to []array, x, shapes jsonscan.Value, l *hostLists) []array {
+	if x.Kind() == jsonscan.Object {
+		if in := x.Get("values"); in.Kind() != jsonscan.Absent {
+			return arrays(to, in, x.Get("shapes"), 0, l)
+		}
+	}
+	return arrays(to, x, shapes, 0, l)
 }
 
 // hostOpcode is the name of an operator, or of annotations what is common to
@@ -126,27 +201,49 @@ func hostOpcode(name string) string {
 }
 
 // appendTensors appends the tensors in a value, which may be lists of lists.
-func appendTensors(to []tensor, v *fastjson.Value) []tensor {
-	if v == nil || v.Type() != fastjson.TypeArray {
+func appendTensors(to []tensor, v jsonscan.Value) []tensor {
+	if v.Kind() != jsonscan.Array {
 		return to
 	}
-	list := v.GetArray()
-	if len(list) >= 6 && list[0].Type() == fastjson.TypeNumber && list[5].Type() == fastjson.TypeString {
-		id, err1 := list[0].Uint64()
-		storage, err2 := list[1].Uint64()
-		elems, err3 := list[3].Uint64()
-		size, err4 := list[4].Uint64()
-		if err1 == nil && err2 == nil && err3 == nil && err4 == nil {
-			if elems > 1<<48 || size > 1<<10 {
-				elems = 0
-			}
-			return append(to, tensor{id, storage, elems * size})
+	if f, is := tensorFields(v); is {
+		if t, ok := readTensor(&f); ok {
+			return append(to, t)
 		}
 	}
-	for _, e := range list {
-		to = appendTensors(to, e)
+	for e := v.Elements(); e.Ok(); e = e.Next() {
+		to = appendTensors(to, e.Value())
 	}
 	return to
+}
+
+// tensorFields returns the first six elements of a list, and whether they are
+// [id, storage, offset, elements, bytes of an element, device].
+func tensorFields(v jsonscan.Value) (f [6]jsonscan.Value, is bool) {
+	n := 0
+	for e := v.Elements(); e.Ok(); e = e.Next() {
+		if f[n] = e.Value(); n == 0 && f[0].Kind() != jsonscan.Number {
+			return f, false
+		}
+		if n++; n == len(f) {
+			return f, f[5].Kind() == jsonscan.String
+		}
+	}
+	return f, false
+}
+
+// readTensor reads a tensor, false where a number of it is none.
+func readTensor(f *[6]jsonscan.Value) (tensor, bool) {
+	id, err1 := f[0].Uint64()
+	storage, err2 := f[1].Uint64()
+	elems, err3 := f[3].Uint64()
+	size, err4 := f[4].Uint64()
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
+		return tensor{}, false
+	}
+	if elems > 1<<48 || size > 1<<10 {
+		elems = 0
+	}
+	return tensor{id, storage, elems * size}, true
 }
 
 // tensorDependencies derives data dependencies from the tensors of operators

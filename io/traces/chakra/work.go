@@ -4,10 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/components/opgraph"
+	"perfsim/io/internal/jsonscan"
 )
 
 // array is a tensor of an operator with its dimensions.
@@ -19,33 +18,29 @@ type array struct {
 
 // arrays appends the tensors in a value, with the dimensions that the list of
 // shapes has in the same place.
-func arrays(to []array, v, shape *fastjson.Value, depth int) []array {
-	if v == nil || v.Type() != fastjson.TypeArray || depth > 4 {
+func arrays(to []array, v, shape jsonscan.Value, depth int, l *hostLists) []array {
+	if v.Kind() != jsonscan.Array || depth > 4 {
 		return to
 	}
-	if t := appendTensors(nil, v); len(t) == 1 && isTensor(v) {
-		a := array{tensor: t[0], item: v.GetUint64("4")}
-		for _, d := range shape.GetArray() {
-			a.dims = append(a.dims, max(d.GetInt64(), 0))
+	if f, is := tensorFields(v); is {
+		if t, ok := readTensor(&f); ok {
+			lo := len(l.dims)
+			for d := shape.Elements(); d.Ok(); d = d.Next() {
+				n, _ := d.Value().Int64()
+				l.dims = append(l.dims, max(n, 0))
+			}
+			return append(to, array{tensor: t, item: uint64OrZero(f[4]), dims: l.dims[lo:len(l.dims):len(l.dims)]})
 		}
-		return append(to, a)
 	}
-	shapes := shape.GetArray()
-	for i, e := range v.GetArray() {
-		var s *fastjson.Value
-		if i < len(shapes) {
-			s = shapes[i]
+	s := shape.Elements()
+	for e := v.Elements(); e.Ok(); e = e.Next() {
+		var sv jsonscan.Value
+		if s.Ok() {
+			sv, s = s.Value(), s.Next()
 		}
-		to = arrays(to, e, s, depth+1)
+		to = arrays(to, e.Value(), sv, depth+1, l)
 	}
 	return to
-}
-
-// isTensor reports whether a value is [id, storage, offset, elements, bytes of
-// an element, device].
-func isTensor(v *fastjson.Value) bool {
-	list := v.GetArray()
-	return len(list) >= 6 && list[0].Type() == fastjson.TypeNumber && list[5].Type() == fastjson.TypeString
 }
 
 // hostWork gives a node of PyTorch's operator name the arithmetic operations

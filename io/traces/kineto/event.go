@@ -6,11 +6,9 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/ecs"
-	"perfsim/io/internal/jsonarray"
+	"perfsim/io/internal/jsonscan"
 	"perfsim/io/internal/timeline"
 )
 
@@ -83,9 +81,8 @@ type thread struct {
 // trace is what is taken from the events.
 type trace struct {
 	b       *timeline.Builder
-	parser  fastjson.Parser
-	buf     []byte
 	key     []byte
+	lastKey []byte // of lastThread
 	events  []event
 	begins  []mark
 	flows   []mark
@@ -96,7 +93,9 @@ type trace struct {
 	process map[string]string
 	seq     uint32
 	devices int
-	decimal bool // some time has decimals of a µs
+
+	lastThread uint32 // the thread met last, which is often the next one too
+	decimal    bool   // some time has decimals of a µs
 
 	stringTimes, badTimes, noDur, negative, zeroTimes, skipped, noPhase, noObject int
 	zero                                                                          []int // events with time and duration 0
@@ -117,103 +116,143 @@ func (t *trace) header(key string, text []byte) error {
 	return nil
 }
 
-// text returns a string or number as it is written, without quotes.
-func (t *trace) text(v *fastjson.Value) []byte {
-	if v == nil {
-		return nil
-	}
-	if v.Type() == fastjson.TypeString {
-		return v.GetStringBytes()
-	}
-	t.buf = v.MarshalTo(t.buf[:0])
-	return t.buf
+// members are those of an event that mean something; of equal keys the first.
+type members struct {
+	ph, name, cat, pid, tid, ts, dur, args, id, bp, bind, flowOut, flowIn jsonscan.Value
 }
 
-// element takes one element of the array, which begins at byte off.
-func (t *trace) element(text []byte, off int64) error {
-	v, err := jsonarray.Parse(&t.parser, text, off)
-	if err != nil {
-		return err
+// of returns where a member is kept, nil for one that means nothing.
+func (m *members) of(key []byte) *jsonscan.Value {
+	switch string(key) {
+	case "ph":
+		return &m.ph
+	case "name":
+		return &m.name
+	case "cat":
+		return &m.cat
+	case "pid":
+		return &m.pid
+	case "tid":
+		return &m.tid
+	case "ts":
+		return &m.ts
+	case "dur":
+		return &m.dur
+	case "args":
+		return &m.args
+	case "id":
+		return &m.id
+	case "bp":
+		return &m.bp
+	case "bind_id":
+		return &m.bind
+	case "flow_out":
+		return &m.flowOut
+	case "flow_in":
+		return &m.flowIn
 	}
-	if v.Type() != fastjson.TypeObject {
+	return nil
+}
+
+// text returns a string or number as it is written, without quotes.
+func text(v jsonscan.Value) []byte {
+	switch v.Kind() {
+	case jsonscan.String:
+		return v.Bytes()
+	case jsonscan.Object, jsonscan.Array:
+		return v.AppendTo(nil)
+	}
+	return v.Text()
+}
+
+// element takes one element of the array.
+func (t *trace) element(v jsonscan.Value) error {
+	if v.Kind() != jsonscan.Object {
 		if t.seq == 0 {
-			return fmt.Errorf("an event is an object, not %s", v.Type())
+			return fmt.Errorf("an event is an object, not %s", v.Kind())
 		}
 		t.noObject++
 		return nil
 	}
 	t.seq++
-	ph := v.GetStringBytes("ph")
+	var e members
+	for m := v.Members(); m.Ok(); m = m.Next() {
+		if to := e.of(m.Key()); to != nil && to.Kind() == jsonscan.Absent {
+			*to = m.Value()
+		}
+	}
+	ph := e.ph.Bytes()
 	if len(ph) != 1 {
 		t.noPhase++
 		return nil
 	}
 	switch ph[0] {
 	case 'M':
-		t.metadata(v)
+		t.metadata(&e)
 	case 'X':
-		t.complete(v)
+		t.complete(&e)
 	case 'B', 'E', 's', 't', 'f':
-		t.point(v, ph[0])
+		t.point(&e, ph[0])
 	default:
 		t.skipped++
 	}
 	return nil
 }
 
-func (t *trace) metadata(v *fastjson.Value) {
-	switch string(v.GetStringBytes("name")) {
+func (t *trace) metadata(e *members) {
+	switch string(e.name.Bytes()) {
 	case "thread_name":
-		if n := v.GetStringBytes("args", "name"); len(n) > 0 {
-			t.threads[t.threadOf(v)].name = string(bytes.TrimSpace(n))
+		if n := e.args.Get("name").Bytes(); len(n) > 0 {
+			t.threads[t.threadOf(e)].name = string(bytes.TrimSpace(n))
 		}
 	case "process_name":
-		if n := v.GetStringBytes("args", "name"); len(n) > 0 {
-			t.process[string(t.text(v.Get("pid")))] = string(bytes.TrimSpace(n))
+		if n := e.args.Get("name").Bytes(); len(n) > 0 {
+			t.process[string(text(e.pid))] = string(bytes.TrimSpace(n))
 		}
 	}
 }
 
 // threadOf returns the thread of an event; pid and tid may be numbers or
 // strings.
-func (t *trace) threadOf(v *fastjson.Value) uint32 {
-	t.key = append(t.key[:0], t.text(v.Get("pid"))...)
+func (t *trace) threadOf(e *members) uint32 {
+	t.key = append(t.key[:0], text(e.pid)...)
 	pid := len(t.key)
-	t.key = append(append(t.key, 0), t.text(v.Get("tid"))...)
-	if n, ok := t.byKey[string(t.key)]; ok {
-		return n
+	t.key = append(append(t.key, 0), text(e.tid)...)
+	if len(t.threads) > 0 && bytes.Equal(t.key, t.lastKey) {
+		return t.lastThread
 	}
-	n := uint32(len(t.threads))
-	t.threads = append(t.threads, thread{pid: string(t.key[:pid]), tid: string(t.key[pid+1:])})
-	t.byKey[string(t.key)] = n
+	n, ok := t.byKey[string(t.key)]
+	if !ok {
+		n = uint32(len(t.threads))
+		t.threads = append(t.threads, thread{pid: string(t.key[:pid]), tid: string(t.key[pid+1:])})
+		t.byKey[string(t.key)] = n
+	}
+	t.lastKey, t.lastThread = append(t.lastKey[:0], t.key...), n
 	return n
 }
 
-// time reads a member that is a time in µs.
-func (t *trace) time(v *fastjson.Value, key string) (int64, bool) {
-	x := v.Get(key)
-	if x == nil {
-		return 0, false
-	}
-	if x.Type() == fastjson.TypeString {
+// time reads a time in µs.
+func (t *trace) time(v jsonscan.Value) (int64, bool) {
+	switch v.Kind() {
+	case jsonscan.String:
 		t.stringTimes++
-	} else if x.Type() != fastjson.TypeNumber {
+	case jsonscan.Number:
+	default:
 		return 0, false
 	}
-	text := t.text(x)
-	ns, ok := nanoseconds(text)
+	ns, ok := nanoseconds(text(v))
 	t.decimal = t.decimal || ok && ns%1000 != 0
 	return ns, ok
 }
 
-func (t *trace) complete(v *fastjson.Value) {
-	start, ok := t.time(v, "ts")
+func (t *trace) complete(v *members) {
+	start, ok := t.time(v.ts)
 	if !ok {
 		t.badTimes++
 		return
 	}
-	dur, ok := t.time(v, "dur")
-	if !ok && v.Get("dur") == nil {
+	dur, ok := t.time(v.dur)
+	if !ok && v.dur.Kind() == jsonscan.Absent {
 		t.noDur++
 		return
 	}
@@ -226,26 +265,44 @@ func (t *trace) complete(v *fastjson.Value) {
 		return
 	}
 	e := event{start: start, end: start + dur, stream: -1, waitStream: -1}
-	cat := v.GetStringBytes("cat")
+	cat := v.cat.Bytes()
 	if e.cat = categoryOf(cat); string(cat) == "Trace" {
 		return // Kineto's own span over the whole recording
 	}
-	name := v.GetStringBytes("name")
+	name := v.name.Bytes()
 	if isAnnotation(cat, name) {
 		e.cat = catRange
 	}
 	e.name = t.b.M.Symbols.Intern(name)
 	e.thread = t.threadOf(v)
-	a := v.Get("args")
+	t.arguments(&e, v.args, cat, name)
+	if start == 0 && dur == 0 {
+		t.zero = append(t.zero, len(t.events))
+	}
+	t.events = append(t.events, e)
+	// Flows of the second version are members of the slice.
+	if id := v.bind; id.Kind() != jsonscan.Absent {
+		f := t.flowOf("", text(id))
+		if v.flowOut.Kind() == jsonscan.True {
+			t.flows = append(t.flows, mark{at: e.start, seq: t.seq, thread: e.thread, flow: f, ph: 'o'})
+		}
+		if v.flowIn.Kind() == jsonscan.True {
+			t.flows = append(t.flows, mark{at: e.start, seq: t.seq, thread: e.thread, flow: f, ph: 'i'})
+		}
+	}
+}
+
+// arguments takes what the arguments of a slice say.
+func (t *trace) arguments(e *event, a jsonscan.Value, cat, name []byte) {
 	e.corr = whole(a.Get("correlation"))
 	switch e.cat {
 	case catDevice:
 		t.devices++
 		e.memory = !bytes.EqualFold(cat, []byte("kernel")) && string(cat) != "mtia_ccp_events"
-		e.stream = int32(a.GetInt("stream"))
-		e.collective = a.Exists("Collective name") || isCollective(name)
+		e.stream = int32(intOr(a.Get("stream"), 0))
+		e.collective = a.Get("Collective name").Kind() != jsonscan.Absent || isCollective(name)
 		if e.collective {
-			e.bytes = whole(a.Get("In msg nelems")) * sizeOf(a.GetStringBytes("dtype"))
+			e.bytes = whole(a.Get("In msg nelems")) * sizeOf(a.Get("dtype").Bytes())
 		} else if e.memory {
 			e.bytes = whole(a.Get("bytes"))
 		}
@@ -254,37 +311,23 @@ func (t *trace) complete(v *fastjson.Value) {
 		e.waitStream = int32(intOr(a.Get("wait_on_stream"), -1))
 		e.record = whole(a.Get("wait_on_cuda_event_record_corr_id"))
 	}
-	if start == 0 && dur == 0 {
-		t.zero = append(t.zero, len(t.events))
-	}
-	t.events = append(t.events, e)
-	// Flows of the second version are members of the slice.
-	if id := v.Get("bind_id"); id != nil {
-		f := t.flowOf("", t.text(id))
-		if v.GetBool("flow_out") {
-			t.flows = append(t.flows, mark{at: e.start, seq: t.seq, thread: e.thread, flow: f, ph: 'o'})
-		}
-		if v.GetBool("flow_in") {
-			t.flows = append(t.flows, mark{at: e.start, seq: t.seq, thread: e.thread, flow: f, ph: 'i'})
-		}
-	}
 }
 
 // point takes a begin, an end, or a point of a flow.
-func (t *trace) point(v *fastjson.Value, ph byte) {
-	at, ok := t.time(v, "ts")
+func (t *trace) point(v *members, ph byte) {
+	at, ok := t.time(v.ts)
 	if !ok {
 		t.badTimes++
 		return
 	}
 	m := mark{at: at, seq: t.seq, thread: t.threadOf(v), ph: ph}
 	if ph == 'B' || ph == 'E' {
-		m.name = t.b.M.Symbols.Intern(v.GetStringBytes("name"))
+		m.name = t.b.M.Symbols.Intern(v.name.Bytes())
 		t.begins = append(t.begins, m)
 		return
 	}
-	m.inside = string(v.GetStringBytes("bp")) == "e" || ph != 'f'
-	m.flow = t.flowOf(string(v.GetStringBytes("cat")), t.text(v.Get("id")))
+	m.inside = string(v.bp.Bytes()) == "e" || ph != 'f'
+	m.flow = t.flowOf(string(v.cat.Bytes()), text(v.id))
 	t.flows = append(t.flows, m)
 }
 
@@ -301,33 +344,24 @@ func (t *trace) flowOf(cat string, id []byte) uint32 {
 }
 
 // whole returns a number from 0 on that may be written as a string, else 0.
-func whole(v *fastjson.Value) uint64 {
-	if v == nil {
-		return 0
-	}
-	if v.Type() == fastjson.TypeString {
-		n, err := strconv.ParseUint(string(v.GetStringBytes()), 10, 64)
+func whole(v jsonscan.Value) uint64 {
+	if v.Kind() == jsonscan.String {
+		n, err := strconv.ParseUint(string(v.Bytes()), 10, 64)
 		if err != nil {
 			return 0
 		}
 		return n
 	}
-	n, err := v.Uint64()
-	if err != nil {
-		return 0
-	}
+	n, _ := v.Uint64()
 	return n
 }
 
-func intOr(v *fastjson.Value, other int) int {
-	if v == nil {
-		return other
-	}
-	n, err := v.Int()
+func intOr(v jsonscan.Value, other int) int {
+	n, err := v.Int64()
 	if err != nil {
 		return other
 	}
-	return n
+	return int(n)
 }
 
 // sizeOf returns the bytes of an element of a collective, as PyTorch names

@@ -12,6 +12,7 @@ import (
 	"perfsim/components"
 	"perfsim/io/format"
 	"perfsim/io/internal/jsonarray"
+	"perfsim/io/internal/jsonscan"
 	"perfsim/io/internal/timeline"
 )
 
@@ -84,12 +85,12 @@ func read(ctx context.Context, src *format.Source, _ format.Options) (*component
 	t := newTrace(timeline.New(name, "kineto"))
 	w := jsonarray.New(&noBOM{r: src})
 	n, last := 0, int64(0) // last: where the last event ends
-	err := w.Each("traceEvents", func(text []byte, off int64) error {
-		last = off + int64(len(text))
+	err := w.Each("traceEvents", func(v jsonscan.Value, off int64) error {
+		last = w.Offset()
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := t.element(text, off); err != nil {
+		if err := t.element(v); err != nil {
 			return fmt.Errorf("byte %d: %w", off, err)
 		}
 		return nil

@@ -1,31 +1,31 @@
-package jsonarray
+package jsonscan
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/valyala/fastjson"
 )
 
-// Parse parses an element that begins at byte off of the input. Its errors say
-// where the element stops being JSON; those of the parser name every level
-// around that instead.
-func Parse(p *fastjson.Parser, text []byte, off int64) (*fastjson.Value, error) {
-	v, err := p.ParseBytes(text)
-	if err == nil {
-		return v, nil
-	}
-	if short, any := withoutTrailingCommas(text); any {
-		if v, err := p.ParseBytes(short); err == nil {
-			return v, nil
-		}
-	}
+// SyntaxError is the error of an element whose brackets match and which is no
+// JSON. Off is where the element begins.
+type SyntaxError struct {
+	Off int64
+	Err error
+}
+
+// Error is the error without the place of the element.
+func (e *SyntaxError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// syntaxError says where a text that begins at byte off stops being JSON.
+func syntaxError(text []byte, off int64) error {
 	var any json.RawMessage
 	if se, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(text, &any)); ok {
-		return nil, fmt.Errorf("not JSON at byte %d: %w", off+max(se.Offset-1, 0), se)
+		return fmt.Errorf("not JSON at byte %d: %w", off+max(se.Offset-1, 0), se)
 	}
-	return nil, fmt.Errorf("not JSON: %.100s", err)
+	return errors.New("not JSON")
 }
 
 // withoutTrailingCommas returns a copy of a JSON text without the commas that
