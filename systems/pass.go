@@ -69,7 +69,7 @@ func order(opt Options) (ecs.Schedule[World], error) {
 			}
 			have = append(have, sys.Writes...)
 			sys.Name = fmt.Sprintf("%d.%s/%s", p.Ordinal, p.Name, sys.Name)
-			s.Systems = append(s.Systems, sys)
+			s.Systems = append(s.Systems, checked(sys))
 		}
 	}
 	if err := addDumps(&s, opt.DumpAfter); err != nil {
