@@ -28,6 +28,10 @@ func elsewhere(name, packed string, head []byte) string {
 		return "a 7z archive: extract the file to read first (7z x " + file + ")"
 	case has("\x04\x22\x4d\x18"):
 		return "compressed with lz4: unpack it first (lz4 -d " + file + ")"
+	case has("]\x00\x00") && len(head) > 13:
+		return "compressed with lzma: unpack it first (unlzma -k " + file + ")"
+	case packed != "" && (has("\x1f\x8b") || has("\x28\xb5\x2f\xfd")):
+		return "compressed twice: unpack it once first (" + packed + " -dc " + file + " | perfsim run -)"
 	case has("PAR1"):
 		return "a Parquet file: perfsim writes such tables and reads none; give the profile's JSON or the trace that it was made of"
 	case has("SQLite format 3\x00"):
@@ -42,6 +46,12 @@ func elsewhere(name, packed string, head []byte) string {
 		return "an ops table: perfsim profile " + file + " reads it"
 	case isNetlist(string(head)):
 		return "a Buda netlist: perfsim netlist " + file + " reads it"
+	case isMachine(string(head)):
+		return "a machine description: give it with --machine " + file
+	case bytes.Contains(head, []byte(`"perfsim_metric_store"`)) || bytes.Contains(head, []byte(`"backend::`)) || bytes.Contains(head, []byte(`"sg0000"`)):
+		return "a metric store: perfsim metrics " + file + " reads it"
+	case bytes.Contains(head, []byte(`"total_run_time"`)):
+		return "a benchmark record: perfsim bench compare reads it"
 	case isPerfetto(head):
 		return "a Perfetto trace (.pftrace): make Chrome JSON of it first: traceconv json " + file + " trace.json"
 	}
@@ -58,6 +68,12 @@ func isOpsTable(line []byte) bool {
 // and a header size of 1024.
 func isNEFF(head []byte) bool {
 	return len(head) >= 1024 && binary.LittleEndian.Uint64(head)-1 <= 1 && binary.LittleEndian.Uint64(head[8:]) == 1024
+}
+
+// isMachine looks for the sections of a machine description in YAML.
+func isMachine(text string) bool {
+	text = "\n" + text
+	return strings.Contains(text, "\nname:") && strings.Contains(text, "\narch:") && strings.Contains(text, "\nclock:")
 }
 
 // isNetlist looks for the sections of a netlist in YAML.
@@ -97,7 +113,7 @@ func isPerfetto(head []byte) bool {
 // Advice says which command or tool reads src, for commands that read other
 // things; "" where nothing is known.
 func Advice(src *format.Source) string {
-	if f, err := Find(src, ""); err == nil {
+	if f, err := Find(src, ""); err == nil && f.Name != "perf_sim_package" {
 		return "a module or trace (" + f.Name + "): perfsim run " + shellWord(src.Name) + " and explain read it"
 	}
 	return elsewhere(src.Name, src.Packed, src.Head())

@@ -73,6 +73,10 @@ func TestElsewhere(t *testing.T) {
 		{"t.pftrace", "\x0a\x04\x40\x05\x50\x01\x0a\x04\x40\x06\x50\x01", "t.pftrace: a Perfetto trace (.pftrace): make Chrome JSON of it first: traceconv json t.pftrace trace.json"},
 		{"x.bz2", "BZh91AY&SY\x00\x00\x00\x00", "x.bz2: compressed with bzip2: unpack it first (bunzip2 -k x.bz2, or bzip2 -dc x.bz2 | perfsim run -)"},
 		{"x.xz", "\xfd7zXZ\x00\x00\x04", "x.xz: compressed with xz: unpack it first (unxz -k x.xz, or xz -dc x.xz | perfsim run -)"},
+		{"m.yaml", "name: m\narch: 30\nclock:\n  pe: 1\n", "m.yaml: a machine description: give it with --machine m.yaml"},
+		{"s.json", `{"sg0000": {"backend::AverageDMASize": 26}}`, "s.json: a metric store: perfsim metrics s.json reads it"},
+		{"r.json", `[{"total_run_time": 0.5, "model": "m"}]`, "r.json: a benchmark record: perfsim bench compare reads it"},
+		{"x.lzma", "]\x00\x00\x80\x00\xff\xff\xff\xff\xff\xff\xff\xff\x00", "x.lzma: compressed with lzma: unpack it first (unlzma -k x.lzma)"},
 	} {
 		if got, err := find(t, c.name, c.text); got != "" || err != c.want {
 			t.Errorf("%q %s\nwant %s", got, err, c.want)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +36,7 @@ spread are told.`,
 			}
 			var files []record.Named
 			for _, path := range args {
-				rs, err := readRecords(path, c.InOrStdin())
+				rs, err := readRecords(c.Context(), path, c.InOrStdin())
 				if err != nil {
 					return err
 				}
@@ -59,7 +60,7 @@ spread are told.`,
 	return c
 }
 
-func readRecords(path string, stdin io.Reader) ([]*record.Record, error) {
+func readRecords(ctx context.Context, path string, stdin io.Reader) ([]*record.Record, error) {
 	r := stdin
 	if path != "-" {
 		f, err := os.Open(path)
@@ -73,7 +74,8 @@ func readRecords(path string, stdin io.Reader) ([]*record.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return record.Read(path, b)
+	list, err := record.Read(path, b)
+	return list, notA(ctx, "benchmark record", path, err)
 }
 
 func printComparison(out io.Writer, c *record.Comparison) error {

@@ -118,7 +118,8 @@ func readMetrics(ctx context.Context, c *cobra.Command, file string, opt metrics
 			return nil, err
 		}
 		defer in.Close()
-		return entries("", in, opt, name)
+		rows, err := entries("", in, opt, name)
+		return rows, notA(ctx, "metric store", file, err)
 	}
 	defer f.Close()
 	rows := []metricRow{}

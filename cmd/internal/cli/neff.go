@@ -45,7 +45,7 @@ type neffReport struct {
 	VersionMinor  uint64       `json:"neff_version_minor"`   // the same, minor
 	BuildVersion  string       `json:"neff_build_version"`   // build of the compiler
 	NumTPB        uint32       `json:"num_tpb"`              // cores that the program is for
-	Hash          string       `json:"hash"`                 // digest that the header has
+	Hash          string       `json:"hash"`                 // digest that the header has, "" where it has none
 	HashOK        bool         `json:"hash_ok"`              // whether the archive has this digest
 	HashError     string       `json:"hash_error,omitempty"` // why the digest cannot be checked
 	UUID          string       `json:"uuid"`                 // id of the file
@@ -143,6 +143,8 @@ func newNEFFReport(ctx context.Context, path string, f *neff.File) (*neffReport,
 	switch err := f.CheckHash(ctx); {
 	case err == nil:
 		r.HashOK = true
+	case errors.Is(err, neff.ErrNoHash):
+		r.Hash = ""
 	case ctx.Err() != nil:
 		return nil, err
 	default:
@@ -217,7 +219,11 @@ func (r *neffReport) print(w io.Writer) error {
 	if !r.HashOK {
 		state = "WRONG: " + r.HashError
 	}
-	row("hash", "%s, %s", r.Hash, state)
+	if r.Hash == "" {
+		row("hash", "none in the header: the data is not checked")
+	} else {
+		row("hash", "%s, %s", r.Hash, state)
+	}
 	if r.Trailing > 0 {
 		row("after the data", "%d bytes", r.Trailing)
 	}

@@ -92,6 +92,19 @@ func TestNEFFDebug(t *testing.T) {
 	if status != 1 || !strings.Contains(out, "WRONG") || !strings.Contains(errs, "the header says") {
 		t.Error(status, out, errs)
 	}
+
+	// One that was left out is said to be, and no fault.
+	clear(b[0xAC : 0xAC+32])
+	os.WriteFile(path, b, 0o644)
+	out, errs, status = call(t, "neff", "info", path)
+	if status != 0 || !strings.Contains(out, "none in the header") {
+		t.Error(status, out, errs)
+	}
+	// A damaged NEFF stays one.
+	os.WriteFile(path, b[:len(b)-1], 0o644)
+	if _, errs, status := call(t, "neff", "info", path); status != 1 || !strings.Contains(errs, "cut short") {
+		t.Error(status, errs)
+	}
 }
 
 // TestListingOfHostileNames: a name must not command the terminal.

@@ -172,7 +172,9 @@ are refused.`,
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			files, err := pttf.Extract(r, x.dir, x.options(args[1:]))
-			if err != nil {
+			if err != nil && len(files) == 0 {
+				return notA(c.Context(), "package", args[0], extractError(name, err))
+			} else if err != nil {
 				return extractError(name, err)
 			}
 			p.close()

@@ -235,8 +235,11 @@ func notALog(ctx context.Context, path string) error {
 // notA adds to err, with which a reader refused the file at path as none of
 // its kind, the name of the command or tool that reads it.
 func notA(ctx context.Context, kind, path string, err error) error {
+	if s, failed := os.Stat(path); err == nil || failed != nil || !s.Mode().IsRegular() {
+		return err // a pipe is not read twice
+	}
 	src, opened := format.Open(ctx, path, nil)
-	if err == nil || opened != nil {
+	if opened != nil {
 		return err
 	}
 	defer src.Close()
@@ -246,9 +249,11 @@ func notA(ctx context.Context, kind, path string, err error) error {
 	return err
 }
 
-// advised is an error that names what reads src; nil where nothing is known.
+// advised is an error that names what reads src; nil where nothing is known,
+// and for a damaged file of the kind that was asked for.
 func advised(path, not string, src *format.Source) error {
-	if advice := formats.Advice(src); advice != "" {
+	advice := formats.Advice(src)
+	if what, _, _ := strings.Cut(advice, ":"); advice != "" && !strings.Contains(what, strings.TrimPrefix(not, "no ")) {
 		return fmt.Errorf("%s: %s but %s", path, not, advice)
 	}
 	return nil

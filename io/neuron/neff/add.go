@@ -81,7 +81,7 @@ type adding struct {
 // scan reads the whole payload, so that nothing is built on a broken one, and
 // finds the place for the new member.
 func (a *adding) scan(ctx context.Context) error {
-	if err := a.f.CheckHash(ctx); err != nil {
+	if err := a.f.CheckHash(ctx); err != nil && !errors.Is(err, ErrNoHash) {
 		var wrong *hashError
 		if !errors.As(err, &wrong) || !a.opt.Force {
 			return err

@@ -109,11 +109,15 @@ func (f *File) Members(ctx context.Context, lim Limits) (*Reader, error) {
 }
 
 // CheckHash compares the payload with the header's hash, in either byte order of
-// its words. Only the bytes that the hash has are compared, as loaders do.
+// its words. Only the bytes that the hash has are compared, as loaders do. A
+// field of zeros is ErrNoHash.
 func (f *File) CheckHash(ctx context.Context) error {
 	h, err := newHash(f.Header.PkgVersion)
 	if err != nil {
 		return err
+	}
+	if f.Header.Hash == [32]byte{} {
+		return ErrNoHash
 	}
 	if _, err := copyCtx(ctx, h, f.Payload()); err != nil {
 		return err
@@ -124,6 +128,9 @@ func (f *File) CheckHash(ctx context.Context) error {
 	}
 	return nil
 }
+
+// ErrNoHash says that whoever wrote the header left its hash out.
+var ErrNoHash = errors.New("the header has no hash")
 
 // hashError says that the payload is not the one that the header was made for.
 type hashError struct{ Want, Got []byte }

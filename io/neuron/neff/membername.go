@@ -67,9 +67,9 @@ func (n DebugName) String() string {
 func PTTFName() string { return DebugName{Layer: LayerFramework, Counter: NoCounter}.String() }
 
 // ParseDebugName takes the name of a member, with or without folders, apart.
-// The engine may stand after an underscore, as compilers write it, or after a
-// dot, as one description has it. ok is false for members that are not debug
-// information.
+// Engine and counter may stand after underscores, as compilers write them
+// (debug_info_asm_PE_0.dbg), or after dots, as one description has them. ok is
+// false for members that are not debug information.
 func ParseDebugName(name string) (n DebugName, ok bool) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	n.Counter = NoCounter
@@ -78,34 +78,33 @@ func ParseDebugName(name string) (n DebugName, ok bool) {
 		if !found || rest != "" && rest[0] != '.' && rest[0] != '_' {
 			continue
 		}
-		under := rest != "" && rest[0] == '_'
 		n.Layer = DebugLayer(l)
-		if rest == "" {
-			return n, true
-		}
-		parts := strings.Split(rest[1:], ".")
-		e, isEngine := engineByName(parts[0])
-		if under {
-			if e, isEngine = components.ParseEngine(parts[0]); !isEngine || e == components.Unassigned {
-				return DebugName{}, false
+		if word, more := nextWord(rest); word != "" {
+			// After a dot the file spelling only: "dma" is an extension there.
+			if e, is := components.ParseEngine(word); is && (rest[0] == '_' || e != components.Unassigned && e.String() == word) {
+				n.Engine, rest = e, more
 			}
 		}
-		if isEngine {
-			n.Engine, parts = e, parts[1:]
-		}
-		if len(parts) > 0 {
-			if c, err := strconv.Atoi(parts[0]); err == nil && c >= 0 && strconv.Itoa(c) == parts[0] {
-				n.Counter, parts = c, parts[1:]
+		if word, more := nextWord(rest); word != "" {
+			if c, err := strconv.Atoi(word); err == nil && c >= 0 && strconv.Itoa(c) == word {
+				n.Counter, rest = c, more
 			}
 		}
-		n.Ext = strings.Join(parts, ".")
+		n.Ext = strings.TrimLeft(rest, "._")
 		return n, true
 	}
 	return DebugName{}, false
 }
 
-// engineByName takes the file spelling only: "dma" is an extension.
-func engineByName(s string) (components.Engine, bool) {
-	e, ok := components.ParseEngine(s)
-	return e, ok && e != components.Unassigned && e.String() == s
+// nextWord splits "_PE.0.dbg" behind its first word, which a dot or an
+// underscore begins.
+func nextWord(s string) (word, rest string) {
+	if s == "" {
+		return "", ""
+	}
+	end := strings.IndexAny(s[1:], "._")
+	if end < 0 {
+		return s[1:], ""
+	}
+	return s[1 : 1+end], s[1+end:]
 }

@@ -526,6 +526,13 @@ func TestDebugNames(t *testing.T) {
 		"sg01/debug_info_asm_DVE.dbg":          {LayerASM, components.DVE, NoCounter, "dbg"},
 		"sg00/debug_info_backend_SP.dbg":       {LayerBackend, components.SP, NoCounter, "dbg"},
 		"sg00/debug_info_asm_Activation.2.dbg": {LayerASM, components.Activation, 2, "dbg"},
+		"sg00/debug_info_asm_PE_0.dbg":         {LayerASM, components.PE, 0, "dbg"},
+		"sg00/debug_info_asm_pool_13":          {LayerASM, components.Pool, 13, ""},
+		"debug_info_backend_Unassigned.dbg":    {LayerBackend, components.Unassigned, NoCounter, "dbg"},
+		"debug_info_backend_Unassigned_1.dbg":  {LayerBackend, components.Unassigned, 1, "dbg"},
+		"debug_info_penguin_3.dbg":             {LayerPenguin, components.Unassigned, 3, "dbg"},
+		"sg0001/debug_info_hlo_sg0001.pb":      {LayerHLO, components.Unassigned, NoCounter, "sg0001.pb"},
+		"debug_info_hlo.":                      {LayerHLO, components.Unassigned, NoCounter, ""},
 	} {
 		if got, ok := ParseDebugName(name); !ok || got != want {
 			t.Errorf("%s parses as %+v, %v", name, got, ok)
@@ -534,7 +541,7 @@ func TestDebugNames(t *testing.T) {
 	if got := (DebugName{Layer: 5, Counter: NoCounter}).String(); got != "unknown" {
 		t.Error(got)
 	}
-	for _, s := range []string{"", "info.json", "debug_info", "debug_info_pttfx", "debug_info_backend_x.dbg", "xdebug_info_hlo", "debug_info_hlo/x"} {
+	for _, s := range []string{"", "info.json", "debug_info", "debug_info_pttfx", "debug_info_backendx.dbg", "xdebug_info_hlo", "debug_info_hlo/x"} {
 		if n, ok := ParseDebugName(s); ok {
 			t.Errorf("%q is %+v", s, n)
 		}
