@@ -113,7 +113,7 @@ func isPerfetto(head []byte) bool {
 // Advice says which command or tool reads src, for commands that read other
 // things; "" where nothing is known.
 func Advice(src *format.Source) string {
-	if f, err := Find(src, ""); err == nil && f.Name != "perf_sim_package" {
+	if f, err := Find(src, ""); err == nil {
 		return "a module or trace (" + f.Name + "): perfsim run " + shellWord(src.Name) + " and explain read it"
 	}
 	return elsewhere(src.Name, src.Packed, src.Head())
