@@ -7,6 +7,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/systems/place"
 	"perfsim/systems/scenario"
 	"perfsim/systems/whatif"
 )
@@ -21,11 +22,14 @@ func (x *Analysis) worths(ctx context.Context, list []Lint) error {
 	base := x.World.Latency(components.RunA)
 	for k := range list {
 		l := &list[k]
-		if l.Try == "" && l.change == nil {
+		if l.Try == "" && l.change == nil && l.less == nil {
 			continue
 		}
 		var least uint64
-		if l.Try != "" {
+		switch {
+		case l.less != nil:
+			least = l.less.ns // tried with the causes
+		case l.Try != "":
 			a, err := whatif.Parse(l.Try)
 			if err != nil {
 				return err
@@ -35,13 +39,11 @@ func (x *Analysis) worths(ctx context.Context, list []Lint) error {
 				continue // the machine lacks the constant
 			}
 			least = r.Points[0].NS
-		} else {
+		default:
 			c := scenario.Fork(x.World)
-			if l.costs || l.refill {
-				scenario.OwnCosts(c, l.costs)
-			}
 			l.change(c)
 			if l.refill {
+				scenario.OwnCosts(c, false)
 				if err := x.Engine.Cost(ctx, c); err != nil {
 					return err
 				}
@@ -66,29 +68,32 @@ func (l *Lint) worth() uint64 {
 	return *l.Worth
 }
 
-// free makes the rows that pick chooses take no time. A model that times work by
-// itself is given rows of one element and one byte: what they cost at least.
-func (x *Analysis) free(pick func(i int) bool) func(c *components.World) {
-	if x.timesWork() {
-		return func(c *components.World) {
-			in := &c.Module.Instr
-			in.Elems = leastOf(in.Elems, pick)
-			if in.OutElems.Len() > 0 {
-				in.OutElems = leastOf(in.OutElems, pick)
+// without has the advice be worth what the rows that pick chooses take. A model
+// that times work by itself is given rows of one element and one byte: what they
+// cost at least.
+func (x *Analysis) without(l *Lint, pick func(i int) bool) *Lint {
+	if !x.timesWork() {
+		l.less = &trial{less: place.Variant{Pick: func(lo int, hit []uint8, bit uint8) {
+			for n := range hit {
+				if pick(lo + n) {
+					hit[n] |= bit
+				}
 			}
-			if in.DMABytes.Len() > 0 {
-				in.DMABytes = leastOf(in.DMABytes, pick)
-			}
+		}}}
+		return l
+	}
+	l.refill = true
+	l.change = func(c *components.World) {
+		in := &c.Module.Instr
+		in.Elems = leastOf(in.Elems, pick)
+		if in.OutElems.Len() > 0 {
+			in.OutElems = leastOf(in.OutElems, pick)
+		}
+		if in.DMABytes.Len() > 0 {
+			in.DMABytes = leastOf(in.DMABytes, pick)
 		}
 	}
-	return func(c *components.World) {
-		issue, latency := c.Module.Instr.Issue.Slice(), c.Module.Instr.Latency.Slice()
-		for i := range issue {
-			if pick(i) {
-				issue[i], latency[i] = 0, 0
-			}
-		}
-	}
+	return l
 }
 
 // leastOf returns a copy of a column with 1 in the rows that pick chooses.

@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"perfsim/components"
-	"perfsim/ecs"
 	"perfsim/systems/attribute"
 	"perfsim/systems/place"
-	"perfsim/systems/scenario"
 )
 
 // workKey is the instructions of one opcode on one lane.
@@ -21,18 +19,15 @@ type workKey struct {
 // candidate is a cause before its worth is known.
 type candidate struct {
 	Cause
-	// change makes the copy in which it does not exist; where costs is set it
-	// changes costs, of which the copy then has its own.
-	change func(c *components.World)
-	costs  bool
-	// least makes the copy in which the work of the cause takes as little as
-	// work can, 1 ns, and reports whether any of it uses PSUM.
-	least func(c *components.World) bool
-	place func(ctx context.Context, c *components.World) error
+	// less is the prediction in which it does not exist, nil where none answers;
+	// little, where not nil, that in which its work takes 1 ns, as little as work
+	// can.
+	less, little *trial
 }
 
-// causes lists what makes the makespan, what is worth most first.
-func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathReport) error {
+// causes lists what makes the makespan, what is worth most first. others are
+// trials that are made with those of the causes.
+func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathReport, others []*trial) error {
 	list := x.workCauses(path)
 	list = append(list, x.constraints(path)...)
 	if v := path.Classes[attribute.ClassRuntime]; v > 0 {
@@ -49,7 +44,7 @@ func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathRe
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.NS, a.NS) })
 	list = list[:min(len(list), 2*x.opt.Top)]
 	if x.whole() {
-		if err := x.evaluate(ctx, list); err != nil {
+		if err := x.evaluate(ctx, list, others); err != nil {
 			return err
 		}
 	}
@@ -137,23 +132,49 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 			c.Place.Source, c.Place.Instruction = symbolOf(m, p.Where), m.InstrName(p.Example)
 		}
 	}
-	for k := range out {
-		key := keys[k]
-		out[k].costs = true
-		set := func(c *components.World, least uint32) (psum bool) {
-			in, was := &c.Module.Instr, m.Instr.Latency.Slice()
-			issue, latency := in.Issue.Slice(), in.Latency.Slice()
-			lane, opcode := in.Lane.Slice(), in.Opcode.Slice()
-			for i := range issue {
-				if lane[i] == key.lane && opcode[i] == key.opcode {
-					issue[i], latency[i] = 0, min(least, was[i])
-					psum = psum || in.Banks.At(i) != 0 || place.Chained(in.Flags.At(i), 0)
-				}
+	if x.timesWork() {
+		return out
+	}
+	lane, opcode := m.Instr.Lane.Slice(), m.Instr.Opcode.Slice()
+	psum := x.workInPSUM()
+	for k, key := range keys {
+		pick := func(lo int, hit []uint8, bit uint8) {
+			lane, opcode := lane[lo:][:len(hit)], opcode[lo:][:len(hit)]
+			for i := range hit { // without branches, which would be hard to foresee
+				differ := uint64(lane[i]^key.lane) | uint64(opcode[i]^key.opcode)
+				hit[i] |= bit & uint8((differ-1)>>56)
 			}
-			return psum
 		}
-		out[k].change = func(c *components.World) { set(c, 0) }
-		out[k].least = func(c *components.World) bool { return set(c, 1) }
+		out[k].less = &trial{less: place.Variant{Pick: pick}, unstretched: true}
+		// The rules of PSUM let the last user of a bank decide when it is free,
+		// and what takes no time is none. So a little work can end earlier than
+		// none; in between, less is never later.
+		if psum[key] {
+			out[k].little = &trial{less: place.Variant{Pick: pick, Least: 1}, unstretched: true}
+		}
+	}
+	return out
+}
+
+// workInPSUM tells of which work some is under the rules of PSUM.
+func (x *Analysis) workInPSUM() map[workKey]bool {
+	if !x.Rules.Banks && !x.Rules.Couplings {
+		return nil
+	}
+	in := &x.World.Module.Instr
+	opcodes := x.World.Module.NumOpcodes()
+	seen := make([]bool, x.World.Module.Lanes.Len()*opcodes)
+	lane, opcode, banks := in.Lane.Slice(), in.Opcode.Slice(), in.Banks.Slice()
+	for i, f := range in.Flags.Slice() {
+		if banks[i] != 0 || place.Chained(f, 0) {
+			seen[int(lane[i])*opcodes+int(opcode[i])] = true
+		}
+	}
+	out := map[workKey]bool{}
+	for k, yes := range seen {
+		if yes {
+			out[workKey{uint16(k / opcodes), components.Opcode(k % opcodes)}] = true
+		}
 	}
 	return out
 }
@@ -162,8 +183,11 @@ func (x *Analysis) workCauses(path *attribute.PathReport) []candidate {
 func (x *Analysis) constraints(path *attribute.PathReport) []candidate {
 	w := x.World
 	var out []candidate
-	add := func(cause components.Cause, name string, change func(*components.World), rules func(*place.Rules)) {
-		c := candidate{Cause: Cause{Name: name, Kind: "constraint"}, change: change}
+	add := func(cause components.Cause, name string, less *trial) {
+		c := candidate{Cause: Cause{Name: name, Kind: "constraint"}}
+		if !x.semaphores() {
+			c.less = less
+		}
 		for _, p := range path.Patterns {
 			if p.Via == cause && !p.Runtime {
 				c.NS += p.Time
@@ -176,24 +200,19 @@ func (x *Analysis) constraints(path *attribute.PathReport) []candidate {
 		if c.Place.Count == 0 {
 			return
 		}
-		if rules != nil {
-			c.place = func(ctx context.Context, f *components.World) error {
-				r := x.Rules
-				rules(&r)
-				return place.RunRules(ctx, f, r)
-			}
-		}
 		out = append(out, c)
 	}
 	for _, r := range place.Table() {
 		switch {
 		case r.Constraint == "":
 		case r.Switch != nil:
-			add(r.Cause, r.Constraint, func(*components.World) {}, func(all *place.Rules) { *r.Switch(all) = false })
+			rules := x.Rules
+			*r.Switch(&rules) = false
+			add(r.Cause, r.Constraint, &trial{rules: &rules})
 		case r.Edges != "" && r.Cause != components.CauseAnti:
-			add(r.Cause, r.Constraint, dropClass(r.Class), nil)
+			add(r.Cause, r.Constraint, &trial{less: place.Variant{Drop: 1 << r.Class}})
 		default: // run B is the answer for anti-dependencies; barriers stay
-			add(r.Cause, r.Constraint, nil, nil)
+			add(r.Cause, r.Constraint, nil)
 		}
 		if n := len(out); r.Cause == components.CauseAnti && n > 0 && out[n-1].Name == r.Constraint && x.whole() {
 			if a, b := w.Latency(components.RunA), w.LatencyB().Or(0); a > b && b > 0 {
@@ -201,68 +220,34 @@ func (x *Analysis) constraints(path *attribute.PathReport) []candidate {
 			}
 		}
 	}
-	add(components.CauseSemaphore, "semaphores of the runtime", nil, nil)
+	add(components.CauseSemaphore, "semaphores of the runtime", nil)
 	return out
 }
 
-func dropClass(class uint8) func(c *components.World) {
-	return func(c *components.World) {
-		scenario.Without(c, func(_ uint32, _ int, word uint32) bool { return uint8(word>>ecs.ClassShift) == class })
-	}
-}
-
-// evaluate predicts anew without each cause.
-func (x *Analysis) evaluate(ctx context.Context, list []candidate) error {
+// evaluate predicts anew without each cause, and makes other trials.
+func (x *Analysis) evaluate(ctx context.Context, list []candidate, others []*trial) error {
 	base := x.World.Latency(components.RunA)
-	g, ctx := ecs.NewGroup(ctx, x.World.Config.Jobs)
-	pool := scenario.NewPool(x.World)
-	sharing := x.sharing()
+	for k := range list {
+		if c := &list[k]; c.less != nil && !c.Exact {
+			others = append(others, c.less)
+			if c.little != nil {
+				others = append(others, c.little)
+			}
+		}
+	}
+	if err := x.try(ctx, others); err != nil {
+		return err
+	}
 	for k := range list {
 		c := &list[k]
-		if c.change == nil || c.Exact || c.costs && x.timesWork() || !c.costs && x.semaphores() {
+		if c.less == nil || c.Exact {
 			continue
 		}
-		g.Go(func() error {
-			f := pool.Get()
-			defer pool.Put(f)
-			f.Config.Jobs = 1
-			if c.costs {
-				pool.OwnCosts(f, true)
-			}
-			c.change(f)
-			run := x.Engine.Place
-			exact := true
-			switch {
-			case c.place != nil:
-				run = c.place
-			case c.costs && sharing:
-				// With less of this work another collective may be stretched more
-				// or less than without any. None takes less than unstretched.
-				exact = false
-				run = func(ctx context.Context, f *components.World) error {
-					r := x.Rules
-					r.Reflow, r.ReflowWeight = false, 0
-					return place.RunRules(ctx, f, r)
-				}
-			}
-			if err := run(ctx, f); err != nil {
-				return err
-			}
-			least := f.Latency(components.RunA)
-			// The rules of PSUM let the last user of a bank decide when it is free,
-			// and what takes no time is none. So a little work can end earlier than
-			// none; in between, less is never later.
-			if c.least != nil && (x.Rules.Banks || x.Rules.Couplings) && c.least(f) {
-				if err := run(ctx, f); err != nil {
-					return err
-				}
-				if l := f.Latency(components.RunA); l < least {
-					least, exact = l, false
-				}
-			}
-			c.AtMost, c.Exact, c.Bounded = base-min(base, least), exact, true
-			return nil
-		})
+		least, exact := c.less.ns, c.less.exact
+		if c.little != nil && c.little.ns < least {
+			least, exact = c.little.ns, false
+		}
+		c.AtMost, c.Exact, c.Bounded = base-min(base, least), exact, true
 	}
-	return g.Wait()
+	return nil
 }

@@ -23,8 +23,8 @@ type Lint struct {
 	WorthShare *float64 `json:"worth_share"` // worth_ns over latency_ns
 	Try        string   `json:"try,omitempty"`
 
+	less   *trial // the prediction without what was found, nil where it is another one
 	change func(c *components.World)
-	costs  bool // change sets issue intervals and latencies
 	refill bool // change sets what costs follow from
 }
 
@@ -102,8 +102,8 @@ func (x *Analysis) transposes() *Lint {
 		return nil
 	}
 	pick := func(i int) bool { return engine[i] == components.PE && flags[i]&components.FlagTranspose != 0 }
-	return &Lint{Code: "transposes", change: x.free(pick), costs: !x.timesWork(), refill: x.timesWork(), Value: share(some, all), Limit: limitTranspose, Count: count, Place: h.place(m, count),
-		Text: fmt.Sprintf("transposes take %.0f %% of the PE's time; load transposed by DMA, or change the layout", 100*share(some, all))}
+	return x.without(&Lint{Code: "transposes", Value: share(some, all), Limit: limitTranspose, Count: count, Place: h.place(m, count),
+		Text: fmt.Sprintf("transposes take %.0f %% of the PE's time; load transposed by DMA, or change the layout", 100*share(some, all))}, pick)
 }
 
 // reloads is the share of reads from device memory that bring spilled data
@@ -128,8 +128,8 @@ func (x *Analysis) reloads() *Lint {
 		return nil
 	}
 	pick := func(i int) bool { return m.Instr.Flags.At(i)&components.FlagSpill != 0 }
-	return &Lint{Code: "spill-reloads", change: x.free(pick), costs: !x.timesWork(), refill: x.timesWork(), Value: share(some, all), Limit: limitReload, Count: count, Place: h.place(m, count),
-		Text: fmt.Sprintf("%.0f %% of what is read from device memory was spilled there; use smaller tiles or fewer live ones", 100*share(some, all))}
+	return x.without(&Lint{Code: "spill-reloads", Value: share(some, all), Limit: limitReload, Count: count, Place: h.place(m, count),
+		Text: fmt.Sprintf("%.0f %% of what is read from device memory was spilled there; use smaller tiles or fewer live ones", 100*share(some, all))}, pick)
 }
 
 // shortRows is the share of DMA transfers that move short rows.

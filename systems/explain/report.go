@@ -218,7 +218,7 @@ func Analyse(ctx context.Context, w *components.World, engine scenario.Engine, o
 // Causes returns the causes of Report alone.
 func (x *Analysis) Causes(ctx context.Context) ([]Cause, error) {
 	r := Report{Causes: []Cause{}}
-	err := x.causes(ctx, &r, attribute.Report(x.World.Module, x.Paths))
+	err := x.causes(ctx, &r, attribute.Report(x.World.Module, x.Paths), nil)
 	return r.Causes, err
 }
 
@@ -257,7 +257,14 @@ func (x *Analysis) Report(ctx context.Context) (*Report, error) {
 		}
 	}
 	x.tell(3)
-	if err := x.causes(ctx, r, path); err != nil {
+	r.Lints = x.lints(r, path)
+	var others []*trial
+	for _, l := range r.Lints {
+		if l.less != nil {
+			others = append(others, l.less)
+		}
+	}
+	if err := x.causes(ctx, r, path, others); err != nil {
 		return nil, err
 	}
 	x.tell(4)
@@ -265,7 +272,6 @@ func (x *Analysis) Report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.blocks(x)
-	r.Lints = x.lints(r, path)
 	if err := x.worths(ctx, r.Lints); err != nil {
 		return nil, err
 	}

@@ -195,10 +195,36 @@ type Resources struct {
 		waits []Wait
 		takes []Take
 	} // by lane
-	// Scratch of the last instruction asked for.
-	site  site
+	site site // of the last instruction asked for
+	// others has the slots of those that are not plain, each where the hash of
+	// its site has it: few sites make most rows. It is made when it is needed.
+	others *[numOthers]other
+}
+
+// other is what an instruction that is not plain waits for and takes.
+type other struct {
+	site  site // slots is 0 where there is none
 	waits []Wait
 	takes []Take
+}
+
+const numOthers = 128
+
+// at returns the place of the site.
+func (x *Resources) at() *other {
+	if x.others == nil {
+		x.others = new([numOthers]other)
+	}
+	s := &x.site
+	h := uint32(s.banks)*0x9e3779b1 ^ uint32(s.lane)*0x85ebca77
+	if s.works {
+		h ^= 0xc2b2ae3d
+	}
+	o := &x.others[h>>25]
+	if o.site != *s {
+		o.site, o.waits, o.takes = *s, s.waits(x.rules, o.waits[:0]), s.takes(x.rules, o.takes[:0])
+	}
+	return o
 }
 
 // Resources returns the slots of the instructions of m under r.
@@ -222,8 +248,7 @@ func (x *Resources) Waits(i uint32) []Wait {
 	if x.look(i) {
 		return x.plain[x.site.lane].waits
 	}
-	x.waits = x.site.waits(x.rules, x.waits[:0])
-	return x.waits
+	return x.at().waits
 }
 
 // Takes returns the slots that instruction i takes, until the next call.
@@ -231,8 +256,7 @@ func (x *Resources) Takes(i uint32) []Take {
 	if x.look(i) {
 		return x.plain[x.site.lane].takes
 	}
-	x.takes = x.site.takes(x.rules, x.takes[:0])
-	return x.takes
+	return x.at().takes
 }
 
 // MayTake is Takes whatever instruction i costs: one without a latency takes
@@ -242,8 +266,7 @@ func (x *Resources) MayTake(i uint32) []Take {
 		return x.plain[x.site.lane].takes
 	}
 	x.site.works = true
-	x.takes = x.site.takes(x.rules, x.takes[:0])
-	return x.takes
+	return x.at().takes
 }
 
 // look makes i the site and reports whether it is plain.
