@@ -711,11 +711,7 @@ func adjacentIn(l *zonelog.DeviceLog, t *Topology, dev, core int, lanes []int, i
 			open, have = place{l.Time[row], t.Rank[lane], row}, true
 		}
 	}
-	if core >= 0 {
-		mergeCore(l, lanes, visit)
-	} else {
-		mergeLanes(l, lanes, false, 0, visit)
-	}
+	mergeLanes(l, lanes, false, 0, visit)
 	if len(values) > 0 {
 		r.Series = append(r.Series, Series{Launch: -1, Core: core, Values: values})
 	}
@@ -777,28 +773,6 @@ func deviceStart(l *zonelog.DeviceLog, t *Topology, dev int) uint64 {
 		}
 	}
 	return lo
-}
-
-// mergeCore visits the markers of a core in time order, ties in the order of
-// its processors.
-func mergeCore(l *zonelog.DeviceLog, lanes []int, visit func(lane int, row uint32)) {
-	pos := make([]uint32, len(lanes))
-	for i, lane := range lanes {
-		pos[i] = l.LaneOff[lane]
-	}
-	for {
-		best := -1
-		for i, lane := range lanes {
-			if pos[i] < l.LaneOff[lane+1] && (best < 0 || l.Time[pos[i]] < l.Time[pos[best]]) {
-				best = i
-			}
-		}
-		if best < 0 {
-			return
-		}
-		visit(lanes[best], pos[best])
-		pos[best]++
-	}
 }
 
 func bitIndex(b uint32) int { return bits.TrailingZeros32(b) }

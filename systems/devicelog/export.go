@@ -2,71 +2,15 @@ package devicelog
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"perfsim/components/zonelog"
 	"perfsim/io/format"
 )
-
-// csvText appends a cell, quoted where it has to be.
-func csvText(b []byte, s string) []byte {
-	if !strings.ContainsAny(s, ",\"\r\n") {
-		return append(b, s...)
-	}
-	b = append(b, '"')
-	b = append(b, strings.ReplaceAll(s, `"`, `""`)...)
-	return append(b, '"')
-}
-
-// WriteZones writes every zone as CSV, by processor and start: one row a
-// zone, for a spreadsheet or a data frame.
-func WriteZones(ctx context.Context, w io.Writer, l *zonelog.DeviceLog) error {
-	out := bufio.NewWriterSize(w, 256<<10)
-	out.WriteString("device,core_x,core_y,processor,zone,file,line,depth,run_id,run_host_id,trace_id,trace_id_counter,session,start_cycle,duration_cycles,duration_ns,log_line\n")
-	var b []byte
-	for lane := range l.Lanes {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		ln := &l.Lanes[lane]
-		head := strconv.AppendInt(nil, int64(ln.Device), 10)
-		head = strconv.AppendInt(append(head, ','), int64(ln.X), 10)
-		head = strconv.AppendInt(append(head, ','), int64(ln.Y), 10)
-		head = append(csvText(append(head, ','), ln.Risc), ',')
-		for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
-			row := l.Zones.Begin[z]
-			k := &l.Keys[l.Key(z)]
-			r := &l.Runs[l.Run[row]]
-			b = append(b[:0], head...)
-			b = csvText(b, l.ZoneName(l.Key(z)))
-			b = csvText(append(b, ','), k.File)
-			b = strconv.AppendUint(append(b, ','), uint64(k.Line), 10)
-			b = strconv.AppendUint(append(b, ','), uint64(l.Zones.Depth[z]), 10)
-			for _, v := range []int64{r.RunID, r.HostID, r.TraceID, r.TraceCounter} {
-				b = append(b, ',')
-				if v >= 0 {
-					b = strconv.AppendInt(b, v, 10)
-				}
-			}
-			b = strconv.AppendUint(append(b, ','), uint64(r.Session), 10)
-			b = strconv.AppendUint(append(b, ','), l.Start(z), 10)
-			b = strconv.AppendUint(append(b, ','), l.Dur(z), 10)
-			b = append(b, ',')
-			if f := l.Freq(l.Run[row]); f > 0 {
-				b = strconv.AppendFloat(b, nanoseconds(float64(l.Dur(z)), f), 'f', 3, 64)
-			}
-			b = strconv.AppendUint(append(b, ','), l.Line(int(row)), 10)
-			b = append(b, '\n')
-			if _, err := out.Write(b); err != nil {
-				return err
-			}
-		}
-	}
-	return out.Flush()
-}
 
 // WriteTrace writes a log as a Chrome trace that Perfetto opens too: a
 // process for each device and core, a thread for each processor, a complete
@@ -76,135 +20,96 @@ func WriteZones(ctx context.Context, w io.Writer, l *zonelog.DeviceLog) error {
 // Devices do not share a clock, so each starts at 0.
 func WriteTrace(ctx context.Context, w io.Writer, l *zonelog.DeviceLog, t *Topology) error {
 	out := bufio.NewWriterSize(w, 256<<10)
-	out.WriteString("[")
-	first := true
-	begin := func(b []byte) []byte {
-		if !first {
-			b = append(b, ",\n"...)
-		}
-		first = false
-		return b
-	}
-	starts := map[[2]int]uint64{}
-	for lane := range l.Lanes {
-		for s := range l.Sessions {
-			lo, hi := sessionRange(l, lane, uint32(s))
-			if lo == hi {
-				continue
-			}
-			k := [2]int{t.DeviceOf[lane], s}
-			if v, ok := starts[k]; !ok || l.Time[lo] < v {
-				starts[k] = l.Time[lo]
-			}
-		}
-	}
-	// Sessions follow each other in the trace.
-	shift := make([]map[int]float64, len(t.Devices))
-	for d := range t.Devices {
-		shift[d] = map[int]float64{}
-		at := 0.0
-		for s := range l.Sessions {
-			base, ok := starts[[2]int{d, s}]
-			if !ok {
-				continue
-			}
-			end := base
-			for _, lane := range t.ByDevice[d] {
-				if lo, hi := sessionRange(l, lane, uint32(s)); hi > lo {
-					end = max(end, l.Time[hi-1])
-				}
-			}
-			shift[d][s] = at
-			at += ticks(end-base, l.Sessions[s].FreqMHz) + 1e6
-		}
-	}
-	var b []byte
+	b := []byte("[")
 	for c := range t.Cores {
 		core := &t.Cores[c]
-		pid := c + 1
-		b = begin(b[:0])
-		b = append(b, `{"name":"process_name","ph":"M","pid":`...)
-		b = strconv.AppendInt(b, int64(pid), 10)
-		b = append(b, `,"tid":0,"args":{"name":"device `...)
-		b = strconv.AppendInt(b, int64(t.Devices[core.Device]), 10)
-		b = append(b, " core "...)
-		b = append(b, core.Name()...)
-		b = append(b, `"}}`...)
+		b = fmt.Appendf(b, `{"name":"process_name","ph":"M","pid":%d,"tid":0,"args":{"name":"device %d core %s"}},`+"\n", c+1, t.Devices[core.Device], core.Name())
 		for i, lane := range core.Lanes {
-			b = begin(b)
-			b = append(b, `{"name":"thread_name","ph":"M","pid":`...)
-			b = strconv.AppendInt(b, int64(pid), 10)
-			b = append(b, `,"tid":`...)
-			b = strconv.AppendInt(b, int64(i+1), 10)
-			b = append(b, `,"args":{"name":`...)
-			b = format.AppendJSONString(b, l.Lanes[lane].Risc)
-			b = append(b, "}}"...)
-		}
-		if _, err := out.Write(b); err != nil {
-			return err
+			b = fmt.Appendf(b, `{"name":"thread_name","ph":"M","pid":%d,"tid":%d,"args":{"name":`, c+1, i+1)
+			b = append(format.AppendJSONString(b, l.Lanes[lane].Risc), "}},\n"...)
 		}
 	}
+	at := sessionTimes(l, t)
 	for c := range t.Cores {
-		core := &t.Cores[c]
-		for i, lane := range core.Lanes {
+		for i, lane := range t.Cores[c].Lanes {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			z, zEnd := int(l.Zones.LaneOff[lane]), int(l.Zones.LaneOff[lane+1])
+			z, end := int(l.Zones.LaneOff[lane]), int(l.Zones.LaneOff[lane+1])
 			for row := int(l.LaneOff[lane]); row < int(l.LaneOff[lane+1]); row++ {
-				isZone := z < zEnd && int(l.Zones.Begin[z]) == row
-				typ := l.Type(row)
-				if !isZone && (typ == zonelog.MarkerStart || typ == zonelog.MarkerEnd) {
+				zone := -1
+				if z < end && int(l.Zones.Begin[z]) == row {
+					zone = z
+					z++
+				} else if l.Type(row) <= zonelog.MarkerEnd {
+					continue // the end of a zone, or half a zone
+				}
+				b = at[t.Cores[c].Device][l.Runs[l.Run[row]].Session].event(b, l, row, zone, c+1, i+1)
+				b = append(b, ",\n"...)
+				if len(b) < 1<<16 {
 					continue
 				}
-				s := int(l.Runs[l.Run[row]].Session)
-				mhz := l.Sessions[s].FreqMHz
-				base := starts[[2]int{core.Device, s}]
-				ns := shift[core.Device][s] + ticks(l.Time[row]-base, mhz)
-				b = begin(b[:0])
-				b = append(b, `{"name":`...)
-				key := l.Defs[l.Def[row]].Key
-				b = format.AppendJSONString(b, l.ZoneName(key))
-				if isZone {
-					b = append(b, `,"cat":"zone","ph":"X","ts":`...)
-					b = micros(b, ns)
-					b = append(b, `,"dur":`...)
-					end := shift[core.Device][s] + ticks(l.Time[row]+l.Dur(z)-base, mhz)
-					b = micros(b, end-ns)
-				} else {
-					b = append(b, `,"cat":"marker","ph":"i","s":"t","ts":`...)
-					b = micros(b, ns)
-				}
-				b = append(b, `,"pid":`...)
-				b = strconv.AppendInt(b, int64(c+1), 10)
-				b = append(b, `,"tid":`...)
-				b = strconv.AppendInt(b, int64(i+1), 10)
-				b = append(b, `,"args":{"cycle":"`...)
-				b = strconv.AppendUint(b, l.Time[row], 10)
-				if isZone {
-					b = append(b, `","cycles":"`...)
-					b = strconv.AppendUint(b, l.Dur(z), 10)
-					z++
-				}
-				if l.Data != nil && l.Data[row] != 0 {
-					b = append(b, `","data":"`...)
-					b = strconv.AppendUint(b, l.Data[row], 10)
-				}
-				b = append(b, `","run":`...)
-				b = format.AppendJSONString(b, runText(l.Runs[l.Run[row]]))
-				if k := &l.Keys[key]; k.File != "" {
-					b = append(b, `,"source":`...)
-					b = format.AppendJSONString(b, k.File+":"+strconv.FormatUint(uint64(k.Line), 10))
-				}
-				b = append(b, "}}"...)
-				if _, err := out.Write(b); err != nil {
+				if _, err := out.Write(b[:len(b)-2]); err != nil {
 					return err
 				}
+				b = append(b[:0], ",\n"...)
 			}
 		}
 	}
-	out.WriteString("]\n")
+	out.Write(append(bytes.TrimSuffix(b, []byte(",\n")), "]\n"...)) // an error stays until Flush
 	return out.Flush()
+}
+
+// sessionTime turns the cycles of a device in a session into the trace's time.
+type sessionTime struct {
+	base  uint64  // first cycle
+	shift float64 // ns: sessions follow each other in the trace
+	mhz   float64
+}
+
+// sessionTimes returns the times by device and session.
+func sessionTimes(l *zonelog.DeviceLog, t *Topology) [][]sessionTime {
+	out := make([][]sessionTime, len(t.Devices))
+	for d := range out {
+		out[d] = make([]sessionTime, len(l.Sessions))
+		at := 0.0
+		for s := range l.Sessions {
+			if start, end, ok := sessionSpan(l, t, d, uint32(s)); ok {
+				out[d][s] = sessionTime{start, at, l.Sessions[s].FreqMHz}
+				at += ticks(end-start, l.Sessions[s].FreqMHz) + 1e6
+			}
+		}
+	}
+	return out
+}
+
+func (x sessionTime) ns(cycle uint64) float64 { return x.shift + ticks(cycle-x.base, x.mhz) }
+
+// event appends a zone, or the marker in a row where zone is negative.
+func (x sessionTime) event(b []byte, l *zonelog.DeviceLog, row, zone, pid, tid int) []byte {
+	key := l.Defs[l.Def[row]].Key
+	ns := x.ns(l.Time[row])
+	b = format.AppendJSONString(append(b, `{"name":`...), l.ZoneName(key))
+	if zone >= 0 {
+		b = micros(append(b, `,"cat":"zone","ph":"X","ts":`...), ns)
+		b = micros(append(b, `,"dur":`...), x.ns(l.Time[row]+l.Dur(zone))-ns)
+	} else {
+		b = micros(append(b, `,"cat":"marker","ph":"i","s":"t","ts":`...), ns)
+	}
+	b = strconv.AppendInt(append(b, `,"pid":`...), int64(pid), 10)
+	b = strconv.AppendInt(append(b, `,"tid":`...), int64(tid), 10)
+	b = strconv.AppendUint(append(b, `,"args":{"cycle":"`...), l.Time[row], 10)
+	if zone >= 0 {
+		b = strconv.AppendUint(append(b, `","cycles":"`...), l.Dur(zone), 10)
+	}
+	if l.Data != nil && l.Data[row] != 0 {
+		b = strconv.AppendUint(append(b, `","data":"`...), l.Data[row], 10)
+	}
+	b = format.AppendJSONString(append(b, `","run":`...), runText(l.Runs[l.Run[row]]))
+	if k := &l.Keys[key]; k.File != "" {
+		b = format.AppendJSONString(append(b, `,"source":`...), k.File+":"+strconv.FormatUint(uint64(k.Line), 10))
+	}
+	return append(b, "}}"...)
 }
 
 // ticks turns cycles into whole nanoseconds.

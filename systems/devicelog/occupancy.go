@@ -36,41 +36,13 @@ type DeviceMap struct {
 
 // Occupancy makes the map of every device and session.
 func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
-	kernel, fw := make([]bool, len(l.Keys)), make([]bool, len(l.Keys))
-	anyKernel := false
-	for k := range l.Keys {
-		kernel[k] = strings.HasSuffix(l.Keys[k].Name, "-KERNEL")
-		fw[k] = strings.HasSuffix(l.Keys[k].Name, "-FW")
-	}
-	for z := range l.Zones.Len() {
-		if kernel[l.Key(z)] {
-			anyKernel = true
-			break
-		}
-	}
-	if !anyKernel {
-		for k := range kernel {
-			kernel[k] = true
-		}
-	}
+	busy, anyZone := busyKeys(l)
 	var out []DeviceMap
-	var kiv, fiv []ecs.Interval // of one core
 	for d := range t.Devices {
 		for s := range l.Sessions {
-			m := DeviceMap{Device: t.Devices[d], Session: uint32(s), Arch: l.Sessions[s].Arch, AnyZone: !anyKernel}
-			seen := false
-			for _, lane := range t.ByDevice[d] {
-				lo, hi := sessionRange(l, lane, uint32(s))
-				if lo == hi {
-					continue
-				}
-				if !seen || l.Time[lo] < m.Start {
-					m.Start = l.Time[lo]
-				}
-				m.End = max(m.End, l.Time[hi-1])
-				seen = true
-			}
-			if !seen {
+			m := DeviceMap{Device: t.Devices[d], Session: uint32(s), Arch: l.Sessions[s].Arch, AnyZone: anyZone}
+			var ok bool
+			if m.Start, m.End, ok = sessionSpan(l, t, d, uint32(s)); !ok {
 				continue
 			}
 			// The span is that of zones where there are any: counters may be read
@@ -79,45 +51,84 @@ func Occupancy(l *zonelog.DeviceLog, t *Topology) []DeviceMap {
 			if ext.zones > 0 {
 				m.Start, m.End, m.Far, m.FirstFar = ext.start, ext.end, ext.far, ext.firstFar
 			}
-			first := true
-			for c := range t.Cores {
-				core := &t.Cores[c]
-				if core.Device != d {
-					continue
-				}
-				b := CoreBusy{Core: c}
-				kiv, fiv = kiv[:0], fiv[:0]
-				for _, lane := range core.Lanes {
-					for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
-						if l.Runs[l.Run[l.Zones.Begin[z]]].Session != uint32(s) {
-							continue
-						}
-						b.Zones++
-						if !ext.has(l, z) {
-							continue
-						}
-						iv := [2]uint64{l.Start(z), l.Start(z) + l.Dur(z)}
-						if kernel[l.Key(z)] {
-							kiv = append(kiv, iv)
-						}
-						if fw[l.Key(z)] {
-							fiv = append(fiv, iv)
-						}
-					}
-				}
-				b.Kernel, b.FW = ecs.UnionLength(kiv), ecs.UnionLength(fiv)
-				m.Cores = append(m.Cores, b)
-				if first {
-					m.MinX, m.MaxX, m.MinY, m.MaxY = core.X, core.X, core.Y, core.Y
-					first = false
-				}
-				m.MinX, m.MaxX = min(m.MinX, core.X), max(m.MaxX, core.X)
-				m.MinY, m.MaxY = min(m.MinY, core.Y), max(m.MaxY, core.Y)
-			}
+			m.addCores(l, t, d, &ext, busy)
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// keyBusy says what zones of a name count as.
+type keyBusy struct{ kernel, firmware bool }
+
+// busyKeys returns what the zones of each key count as. Without kernel zones
+// every zone counts as one.
+func busyKeys(l *zonelog.DeviceLog) (busy []keyBusy, anyZone bool) {
+	busy = make([]keyBusy, len(l.Keys))
+	for k := range l.Keys {
+		busy[k] = keyBusy{strings.HasSuffix(l.Keys[k].Name, "-KERNEL"), strings.HasSuffix(l.Keys[k].Name, "-FW")}
+	}
+	for z := range l.Zones.Len() {
+		if busy[l.Key(z)].kernel {
+			return busy, false
+		}
+	}
+	for k := range busy {
+		busy[k].kernel = true
+	}
+	return busy, true
+}
+
+// addCores measures the cores of device d in the map's session.
+func (m *DeviceMap) addCores(l *zonelog.DeviceLog, t *Topology, d int, ext *extent, busy []keyBusy) {
+	var kernel, firmware []ecs.Interval // of one core
+	for c := range t.Cores {
+		core := &t.Cores[c]
+		if core.Device != d {
+			continue
+		}
+		b := CoreBusy{Core: c}
+		kernel, firmware = kernel[:0], firmware[:0]
+		for _, lane := range core.Lanes {
+			for z := int(l.Zones.LaneOff[lane]); z < int(l.Zones.LaneOff[lane+1]); z++ {
+				if l.Runs[l.Run[l.Zones.Begin[z]]].Session != m.Session {
+					continue
+				}
+				b.Zones++
+				if !ext.has(l, z) {
+					continue
+				}
+				iv := ecs.Interval{l.Start(z), l.Start(z) + l.Dur(z)}
+				if busy[l.Key(z)].kernel {
+					kernel = append(kernel, iv)
+				}
+				if busy[l.Key(z)].firmware {
+					firmware = append(firmware, iv)
+				}
+			}
+		}
+		b.Kernel, b.FW = ecs.UnionLength(kernel), ecs.UnionLength(firmware)
+		if len(m.Cores) == 0 {
+			m.MinX, m.MaxX, m.MinY, m.MaxY = core.X, core.X, core.Y, core.Y
+		}
+		m.Cores = append(m.Cores, b)
+		m.MinX, m.MaxX = min(m.MinX, core.X), max(m.MaxX, core.X)
+		m.MinY, m.MaxY = min(m.MinY, core.Y), max(m.MaxY, core.Y)
+	}
+}
+
+// sessionSpan returns the first and the last time of a device in a session; ok
+// is false where it has no markers.
+func sessionSpan(l *zonelog.DeviceLog, t *Topology, d int, s uint32) (start, end uint64, ok bool) {
+	for _, lane := range t.ByDevice[d] {
+		if lo, hi := sessionRange(l, lane, s); lo < hi {
+			if !ok || l.Time[lo] < start {
+				start = l.Time[lo]
+			}
+			end, ok = max(end, l.Time[hi-1]), true
+		}
+	}
+	return start, end, ok
 }
 
 // sessionRange gives the marker rows of a session on a lane.

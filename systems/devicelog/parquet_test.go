@@ -37,10 +37,10 @@ func TestParquetIsCSV(t *testing.T) {
 	logs = append(logs, l, logOf(t, "0/BRISC/1/f(a,b)/s/10/1027", "0/BRISC/1/f(a,b)/e/30/1027"))
 	for _, l := range logs {
 		var text, table bytes.Buffer
-		if err := WriteZones(context.Background(), &text, l); err != nil {
+		if err := WriteZones(context.Background(), &text, l, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteZonesParquet(context.Background(), &table, l); err != nil {
+		if err := WriteZones(context.Background(), &table, l, true); err != nil {
 			t.Fatal(err)
 		}
 		compareTable[zoneRow](t, text.Bytes(), table.Bytes())
@@ -51,10 +51,10 @@ func TestParquetIsCSV(t *testing.T) {
 			}
 			text.Reset()
 			table.Reset()
-			if err := WriteZoneStats(&text, p.Stats); err != nil {
+			if err := WriteZoneStats(context.Background(), &text, p.Stats, false); err != nil {
 				t.Fatal(err)
 			}
-			if err := WriteZoneStatsParquet(&table, p.Stats); err != nil {
+			if err := WriteZoneStats(context.Background(), &table, p.Stats, true); err != nil {
 				t.Fatal(err)
 			}
 			compareTable[statRow](t, text.Bytes(), table.Bytes())

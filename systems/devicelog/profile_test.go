@@ -128,7 +128,7 @@ func TestTrace(t *testing.T) {
 func TestCSVExports(t *testing.T) {
 	l := logOf(t, "0/BRISC/1/f(a,b)/s/10/1027", "0/BRISC/1/f(a,b)/e/30/1027", "0/BRISC/1/g/s/40/1027", "0/BRISC/1/g/e/45/1027")
 	var b bytes.Buffer
-	if err := WriteZones(context.Background(), &b, l); err != nil {
+	if err := WriteZones(context.Background(), &b, l, false); err != nil {
 		t.Fatal(err)
 	}
 	recs, err := csv.NewReader(&b).ReadAll()
@@ -143,7 +143,7 @@ func TestCSVExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Reset()
-	if err := WriteZoneStats(&b, p.Stats); err != nil {
+	if err := WriteZoneStats(context.Background(), &b, p.Stats, false); err != nil {
 		t.Fatal(err)
 	}
 	recs, err = csv.NewReader(&b).ReadAll()

@@ -1,19 +1,15 @@
 package devicelog
 
 import (
-	"bufio"
+	"context"
 	"io"
 	"math"
 	"math/bits"
-	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
 	"perfsim/components/zonelog"
-	"perfsim/io/csvtable"
 )
 
 // Summary describes a set of durations in cycles. Median is the mean of the
@@ -147,17 +143,15 @@ type statRow struct {
 	MaxNS     *float64 `parquet:"max_ns,optional"`
 }
 
-// WriteZoneStatsParquet writes statistics as a Parquet table.
-func WriteZoneStatsParquet(out io.Writer, rows []ZoneInfo) error {
-	w := parquet.NewGenericWriter[statRow](out, parquetOptions("zone_statistics", nil)...)
-	list := make([]statRow, len(rows))
-	for i := range rows {
-		list[i] = statRowOf(&rows[i])
-	}
-	if _, err := w.Write(list); err != nil {
-		return err
-	}
-	return w.Close()
+// WriteZoneStats writes statistics as CSV or Parquet.
+func WriteZoneStats(ctx context.Context, w io.Writer, stats []ZoneInfo, asParquet bool) error {
+	return writeTable(ctx, w, asParquet, []parquet.WriterOption{parquet.KeyValueMetadata("table", "zone_statistics")}, func(yield func(statRow) bool) {
+		for i := range stats {
+			if !yield(statRowOf(&stats[i])) {
+				return
+			}
+		}
+	})
 }
 
 // statRowOf returns the row of a table.
@@ -168,43 +162,4 @@ func statRowOf(r *ZoneInfo) statRow {
 		s.SumNS, s.SelfNS, s.MeanNS, s.StdNS, s.MedianNS, s.P95NS, s.MinNS, s.MaxNS = &n.Sum, &n.Self, &n.Mean, &n.Std, &n.Median, &n.P95, &n.Min, &n.Max
 	}
 	return s
-}
-
-// WriteZoneStats writes statistics as CSV, with the columns of the Parquet
-// table: cycles and, rounded to thousandths, nanoseconds.
-func WriteZoneStats(w io.Writer, rows []ZoneInfo) error {
-	out := bufio.NewWriter(w)
-	t := reflect.TypeFor[statRow]()
-	for k := range t.NumField() {
-		if k > 0 {
-			out.WriteByte(',')
-		}
-		name, _, _ := strings.Cut(t.Field(k).Tag.Get("parquet"), ",")
-		out.WriteString(name)
-	}
-	out.WriteByte('\n')
-	var b []byte
-	for i := range rows {
-		b = b[:0]
-		v := reflect.ValueOf(statRowOf(&rows[i]))
-		for k := range v.NumField() {
-			if k > 0 {
-				b = append(b, ',')
-			}
-			switch x := v.Field(k).Interface().(type) {
-			case string:
-				b = csvText(b, x)
-			case float64:
-				b = strconv.AppendFloat(b, x, 'f', -1, 64)
-			case *float64:
-				if x != nil {
-					b = strconv.AppendFloat(b, *x, 'f', 3, 64)
-				}
-			default:
-				b = append(b, csvtable.Text(v.Field(k))...)
-			}
-		}
-		out.Write(append(b, '\n'))
-	}
-	return out.Flush()
 }

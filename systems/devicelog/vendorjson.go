@@ -2,7 +2,6 @@ package devicelog
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 
 	"perfsim/components/zonelog"
+	"perfsim/ecs"
 )
 
 // WriteJSON writes device_analysis_data.json in the shape of the setup's
@@ -526,27 +526,31 @@ func (v *Vendor) setup() dict {
 // of the lanes. With zero, each lane starts with an element (row noRow) at
 // time t0, which none of its markers precedes.
 func mergeLanes(l *zonelog.DeviceLog, lanes []int, zero bool, t0 uint64, visit func(lane int, row uint32)) {
-	n := len(lanes)
-	for _, lane := range lanes {
-		n += int(l.LaneOff[lane+1] - l.LaneOff[lane])
-	}
-	type at struct {
+	type head struct {
 		time uint64
-		element
+		at   int // place of the lane
+		row  uint32
 	}
-	all := make([]at, 0, n)
-	for _, lane := range lanes {
+	h := ecs.Heap[head]{Less: func(a, b head) bool { return a.time < b.time || a.time == b.time && a.at < b.at }}
+	for at, lane := range lanes {
 		if zero {
-			all = append(all, at{t0, element{lane, noRow}})
-		}
-		latest := uint64(0) // a marker that lies before the one before it follows it
-		for row := l.LaneOff[lane]; row < l.LaneOff[lane+1]; row++ {
-			latest = max(latest, l.Time[row])
-			all = append(all, at{latest, element{lane, row}})
+			h.Push(head{t0, at, noRow})
+		} else if row := l.LaneOff[lane]; row < l.LaneOff[lane+1] {
+			h.Push(head{l.Time[row], at, row})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b at) int { return cmp.Compare(a.time, b.time) })
-	for _, a := range all {
-		visit(a.lane, a.row)
+	for h.Len() > 0 {
+		x := h.Top()
+		lane := lanes[x.at]
+		visit(lane, x.row)
+		if x.row++; zero && x.row == 0 { // noRow is one before 0
+			x.row = l.LaneOff[lane]
+		}
+		if x.row == l.LaneOff[lane+1] {
+			h.Pop()
+			continue
+		}
+		x.time = l.Time[x.row]
+		h.Replace(x)
 	}
 }

@@ -426,18 +426,8 @@ func (f *profileFlags) files(ctx context.Context, p *devicelog.Profile, stdout i
 	l := p.Log
 	commit := func() error { return nil }
 	outs := []output{
-		{f.stats, func(w io.Writer) error {
-			if isParquet(f.stats) {
-				return devicelog.WriteZoneStatsParquet(w, p.Stats)
-			}
-			return devicelog.WriteZoneStats(w, p.Stats)
-		}},
-		{f.zones, func(w io.Writer) error {
-			if isParquet(f.zones) {
-				return devicelog.WriteZonesParquet(ctx, w, l)
-			}
-			return devicelog.WriteZones(ctx, w, l)
-		}},
+		{f.stats, func(w io.Writer) error { return devicelog.WriteZoneStats(ctx, w, p.Stats, isParquet(f.stats)) }},
+		{f.zones, func(w io.Writer) error { return devicelog.WriteZones(ctx, w, l, isParquet(f.zones)) }},
 		{f.trace, func(w io.Writer) error { return devicelog.WriteTrace(ctx, w, l, p.Topo) }},
 		{f.report, func(w io.Writer) error {
 			return devicelog.WriteReport(w, devicelog.Report(l, p.Topo, p.Launches), true)
