@@ -53,7 +53,7 @@ type Tape struct {
 // Parse makes the tape of one text, which may have white space around the
 // value, and returns the value; ok is false for what is no JSON. It takes what
 // the readers always took: any bytes in strings, unknown escapes, and numbers
-// that only look like some, nan and inf among them.
+// that only look like some, nan, inf and infinity among them.
 func (t *Tape) Parse(text []byte) (v Value, ok bool) {
 	const deepest = 300
 	n, got := t.fill(text, deepest)
@@ -256,6 +256,9 @@ func wordEnd(s string, i, start int) (end int, kind Kind) {
 				return i + len(w), Kind(k)
 			}
 		}
+	}
+	if len(s) >= len("infinity") && strings.EqualFold(s[:len("infinity")], "infinity") {
+		return i + len("infinity"), Number
 	}
 	if len(s) >= len("nan") && (strings.EqualFold(s[:3], "nan") || strings.EqualFold(s[:3], "inf")) {
 		return i + len("nan"), Number

@@ -68,9 +68,10 @@ type mark struct {
 	seq    uint32 // order in the file
 	name   ecs.Symbol
 	thread uint32
-	flow   uint32 // row of flow ids
-	ph     byte   // B, E; s, t, f; o and i for flow_out and flow_in of a slice
-	inside bool   // an end that belongs to the slice around it
+	cat    category // of B
+	flow   uint32   // row of flow ids
+	ph     byte     // B, E; s, t, f; o and i for flow_out and flow_in of a slice
+	inside bool     // an end that belongs to the slice around it
 }
 
 type thread struct {
@@ -323,6 +324,9 @@ func (t *trace) point(v *members, ph byte) {
 	m := mark{at: at, seq: t.seq, thread: t.threadOf(v), ph: ph}
 	if ph == 'B' || ph == 'E' {
 		m.name = t.b.M.Symbols.Intern(v.name.Bytes())
+		if m.cat = categoryOf(v.cat.Bytes()); isAnnotation(v.cat.Bytes(), v.name.Bytes()) {
+			m.cat = catRange
+		}
 		t.begins = append(t.begins, m)
 		return
 	}

@@ -30,8 +30,12 @@ func isSummary(name string) bool {
 // isDeviceLane reports whether a lane holds the work of a device in such a
 // trace: its operators, or a stream.
 func isDeviceLane(name string) bool {
-	return strings.EqualFold(name, opsLane) || name == "XLA Async Ops" || strings.HasPrefix(name, "Stream #")
+	return strings.EqualFold(name, opsLane) || name == "XLA Async Ops" || isStream(name)
 }
+
+// isStream reports whether a lane is a stream of a GPU: beside streams the
+// operators are one more view of what runs on them.
+func isStream(name string) bool { return strings.HasPrefix(name, "Stream #") }
 
 // isAnnotation reports whether a slice is a range that a user or a framework
 // marked: it is no work by itself.
@@ -46,17 +50,18 @@ func isAnnotation(cat []byte, name []byte) bool {
 // summaries marks the lanes that repeat others. Their slices and the slices
 // of annotations are taken from the events, counted and named in a note.
 func (t *trace) summaries() {
-	device := map[string]bool{} // processes with a lane of work
+	device, streams := map[string]bool{}, map[string]bool{} // processes with a lane of work, with streams
 	for i := range t.threads {
 		if th := &t.threads[i]; isDeviceLane(th.name) {
 			device[th.pid] = true
+			streams[th.pid] = streams[th.pid] || isStream(th.name)
 		}
 	}
 	var names []string
 	lanes := make([]bool, len(t.threads))
 	for i := range t.threads {
 		th := &t.threads[i]
-		if lanes[i] = device[th.pid] && isSummary(th.name); lanes[i] && !slices.Contains(names, th.name) {
+		if lanes[i] = device[th.pid] && isSummary(th.name) || streams[th.pid] && th.name == opsLane; lanes[i] && !slices.Contains(names, th.name) {
 			names = append(names, th.name)
 		}
 	}
@@ -71,16 +76,16 @@ func (t *trace) summaries() {
 
 // takeAnnotations moves the slices of annotations, and of Python functions
 // where a thread has operators, out of the work.
-func (t *trace) takeAnnotations() []event {
-	ops := make([]bool, len(t.threads))
-	for i := range t.events {
-		if e := &t.events[i]; e.cat == catOp {
+func (p *plainTrace) takeAnnotations() []event {
+	ops := make([]bool, len(p.trace.threads))
+	for i := range p.all {
+		if e := &p.all[i]; e.cat == catOp {
 			ops[e.thread] = true
 		}
 	}
 	var out []event
 	python := 0
-	t.events = slices.DeleteFunc(t.events, func(e event) bool {
+	p.all = slices.DeleteFunc(p.all, func(e event) bool {
 		if e.cat == catRange || e.cat == catPython && ops[e.thread] {
 			if e.cat == catPython {
 				python++
@@ -90,8 +95,8 @@ func (t *trace) takeAnnotations() []event {
 		}
 		return false
 	})
-	t.note("annotation", "annotations: ranges around work, not work of their own", len(out)-python)
-	t.note("python", "Python functions around operators: host time, not work of their own", python)
+	p.note("annotation", "annotations: ranges around work, not work of their own", len(out)-python)
+	p.note("python", "Python functions around operators: host time, not work of their own", python)
 	return out
 }
 

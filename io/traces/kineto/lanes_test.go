@@ -56,6 +56,42 @@ XLA Ops 3 | copy.3 copy.3 | 60000+30000 |
 	}
 }
 
+// Beside the streams of a GPU the operators are one more view of the kernels.
+func TestStreamsAndOperators(t *testing.T) {
+	m, err := readText("t.json", `{"traceEvents":[
+ {"ph":"M","name":"process_name","pid":1,"args":{"name":"/device:GPU:0"}},
+ {"ph":"M","name":"thread_name","pid":1,"tid":13,"args":{"name":"Stream #13(Compute)"}},
+ {"ph":"M","name":"thread_name","pid":1,"tid":103,"args":{"name":"XLA Ops"}},
+ {"ph":"X","name":"gemm","pid":1,"tid":13,"ts":10,"dur":90},
+ {"ph":"X","name":"dot.1","pid":1,"tid":103,"ts":10,"dur":90,"args":{"max":Infinity,"min":-Infinity,"mean":NaN}}
+]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list(m), "Stream #13(Compute) | gemm gemm | 0+90000 |\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Annotations of begin and end events: the operator inside has 40 of 100 µs.
+func TestAnnotationsOfBeginAndEnd(t *testing.T) {
+	m, err := readText("t.json", `[
+ {"ph":"B","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":0},
+ {"ph":"B","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":10},
+ {"ph":"E","pid":1,"tid":1,"ts":50},
+ {"ph":"E","pid":1,"tid":1,"ts":100}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `thread 1 | Host Host | 0+10000 |
+thread 1 | aten::mm aten::mm | 10000+40000 |
+thread 1 | Host Host | 50000+50000 |
+`
+	if got := list(m); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // Annotations and Python functions are host time around operators.
 func TestAnnotations(t *testing.T) {
 	m, err := readText("t.json", `[

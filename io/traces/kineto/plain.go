@@ -25,8 +25,8 @@ type slice struct {
 // flows become dependencies.
 func (t *trace) plain() error {
 	p := &plainTrace{trace: t}
-	ranges := t.takeAnnotations()
 	p.pair()
+	ranges := p.takeAnnotations()
 	if len(p.all) == 0 { // nothing but annotations: they are all there is
 		p.all, ranges = ranges, nil
 	}
@@ -80,7 +80,7 @@ func (p *plainTrace) pair() {
 			if name == 0 {
 				name = m.name
 			}
-			p.all = append(p.all, event{start: b.at, end: m.at, name: name, thread: m.thread})
+			p.all = append(p.all, event{start: b.at, end: m.at, name: name, cat: b.cat, thread: m.thread})
 		}
 	}
 	unclosed += len(open)
