@@ -255,11 +255,13 @@ func NewRows(w *components.World) *Rows {
 // evidence is what tells whether a module has FLOPs.
 type evidence struct {
 	macs, product, core bool // a column MACs, a product, an instruction of a core
+	sized               bool // operators of a trace with sizes
 }
 
 // look looks at the first n rows of m.
 func (e *evidence) look(m *components.Module, n int) {
 	e.macs = e.macs || m.Instr.MACs.Len() > 0
+	e.sized = e.sized || m.Instr.Work.Len() > 0
 	if e.macs || e.product {
 		return
 	}
@@ -281,6 +283,8 @@ func (e *evidence) why(replayed bool) string {
 		return ""
 	case e.product:
 		return "the input has no sizes of its products"
+	case e.sized:
+		return "the sizes of the trace's operators give durations only"
 	case !e.core || replayed:
 		return "the input is a trace without sizes of operators"
 	}
