@@ -17,3 +17,14 @@ func MulSat(a, b uint64) uint64 {
 	}
 	return lo
 }
+
+// MulDiv returns a × b / c, rounded down, without overflow on the way: at most
+// a, so b counts as c where it is more.
+func MulDiv(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, min(b, c))
+	if hi >= c {
+		return a
+	}
+	q, _ := bits.Div64(hi, lo, c)
+	return q
+}

@@ -56,16 +56,16 @@ func diffusionUNet(n *net) val {
 			}
 		})
 	}
-	return n.conv("conv_out", n.groupNorm("norm_out", x, 32, silu), convOf{out: 4, k: 3, pad: 1, bias: true})
+	return n.conv("conv_out", n.groupNorm("norm_out", x, silu), convOf{out: 4, k: 3, pad: 1, bias: true})
 }
 
 // resBlock is a residual block with the embedding of the time step added
 // between its convolutions.
 func (n *net) resBlock(name string, x, t val, out int64) val {
 	n.in(name, func() {
-		y := n.conv("conv1", n.groupNorm("norm1", x, 32, silu), convOf{out: out, k: 3, pad: 1, bias: true})
+		y := n.conv("conv1", n.groupNorm("norm1", x, silu), convOf{out: out, k: 3, pad: 1, bias: true})
 		y = n.plus(y, n.bcast(n.linear("time", t, out, true), n.dims(y), 0, 1))
-		y = n.conv("conv2", n.groupNorm("norm2", y, 32, silu), convOf{out: out, k: 3, pad: 1, bias: true})
+		y = n.conv("conv2", n.groupNorm("norm2", y, silu), convOf{out: out, k: 3, pad: 1, bias: true})
 		if n.dim(x, 1) != out {
 			x = n.conv("shortcut", x, convOf{out: out, k: 1, bias: true})
 		}
@@ -80,7 +80,7 @@ func (n *net) spatialTransformer(name string, x, prompt val) val {
 	n.in(name, func() {
 		d := append([]int64(nil), n.dims(x)...)
 		c := d[1]
-		y := n.conv("proj_in", n.groupNorm("norm", x, 32, none), convOf{out: c, k: 1, bias: true})
+		y := n.conv("proj_in", n.groupNorm("norm", x, none), convOf{out: c, k: 1, bias: true})
 		y = n.transpose(n.reshape(y, d[0], c, d[2]*d[3]), 0, 2, 1)
 		attend := func(name string, h, keys val) val {
 			var o val

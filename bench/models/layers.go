@@ -293,8 +293,9 @@ func (n *net) normalise(x val, centre bool, eps float64) val {
 	return n.times(x, n.bcast(r, d, lead...))
 }
 
-// groupNorm normalises x [N, C, H, W] in groups of channels.
-func (n *net) groupNorm(name string, x val, groups int64, a act) val {
+// groupNorm normalises x [N, C, H, W] in 32 groups of channels.
+func (n *net) groupNorm(name string, x val, a act) val {
+	const groups = 32
 	n.in(name, func() {
 		d := append([]int64(nil), n.dims(x)...)
 		y := n.normalise(n.reshape(x, d[0], groups, d[1]/groups*d[2]*d[3]), true, 1e-5)

@@ -21,11 +21,11 @@ func (n *net) selfAttention(name string, x val, heads int64, mask val) val {
 	return x
 }
 
-// mlp is two linear layers with an activation between.
-func (n *net) mlp(name string, x val, hidden int64, a act) val {
-	n.in(name, func() {
+// mlp is two linear layers with a GELU between.
+func (n *net) mlp(x val, hidden int64) val {
+	n.in("mlp", func() {
 		d := n.dim(x, -1)
-		x = n.linear("out", n.activate(n.linear("in", x, hidden, true), a), d, true)
+		x = n.linear("out", n.activate(n.linear("in", x, hidden, true), gelu), d, true)
 	})
 	return x
 }
@@ -59,7 +59,7 @@ func bert(n *net, layers int, width, seq int64) []val {
 	for i := range layers {
 		n.in(layerName(i), func() {
 			x = n.layerNorm("norm1", n.plus(x, n.selfAttention("attention", x, width/64, bias)))
-			x = n.layerNorm("norm2", n.plus(x, n.mlp("mlp", x, 4*width, gelu)))
+			x = n.layerNorm("norm2", n.plus(x, n.mlp(x, 4*width)))
 		})
 	}
 	return []val{x, n.activate(n.linear("pooler", n.first(x), width, true), tanh)}
@@ -74,7 +74,7 @@ func viT(n *net, layers int, width, heads int64) val {
 	for i := range layers {
 		n.in(layerName(i), func() {
 			x = n.plus(x, n.selfAttention("attention", n.layerNorm("norm1", x), heads, -1))
-			x = n.plus(x, n.mlp("mlp", n.layerNorm("norm2", x), 4*width, gelu))
+			x = n.plus(x, n.mlp(n.layerNorm("norm2", x), 4*width))
 		})
 	}
 	return n.linear("classifier", n.first(n.layerNorm("norm", x)), 1000, true)
@@ -253,7 +253,7 @@ func whisperEncoder(n *net, s whisperSize) val {
 				h := n.layerNorm("norm1", x)
 				a, _, _ := n.whisperAttention("self", h, h, s, -1, nil)
 				x = n.plus(x, a)
-				x = n.plus(x, n.mlp("mlp", n.layerNorm("norm2", x), 4*s.width, gelu))
+				x = n.plus(x, n.mlp(n.layerNorm("norm2", x), 4*s.width))
 			})
 		}
 		x = n.layerNorm("norm", x)
@@ -296,7 +296,7 @@ func whisperDecoder(n *net, s whisperSize, q, past int64, crossCached bool) []va
 					outs = append(outs, k, v)
 				}
 				x = n.plus(x, a)
-				x = n.plus(x, n.mlp("mlp", n.layerNorm("norm3", x), 4*s.width, gelu))
+				x = n.plus(x, n.mlp(n.layerNorm("norm3", x), 4*s.width))
 			})
 		}
 		x = n.layerNorm("norm", x)

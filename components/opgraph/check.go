@@ -246,14 +246,14 @@ func (g *Graph) checkArity(op OpID) error {
 }
 
 // inRank checks that v are dimensions of a shape of the given rank, each
-// once at most when distinct is set.
-func (g *Graph) inRank(op OpID, what string, v []int64, rank int, distinct bool) error {
+// once at most.
+func (g *Graph) inRank(op OpID, what string, v []int64, rank int) error {
 	var seen uint64
 	for _, d := range v {
 		if d < 0 || d >= int64(rank) {
 			return g.opErr(op, "%s dimension %d is outside rank %d", what, d, rank)
 		}
-		if distinct && d < 64 {
+		if d < 64 {
 			if seen>>d&1 != 0 {
 				return g.opErr(op, "%s dimension %d occurs twice", what, d)
 			}
@@ -276,7 +276,7 @@ func (g *Graph) checkDims(op OpID) error {
 		if len(dims) != t.Rank(src) {
 			return g.opErr(op, "%d dimensions for an operand of rank %d", len(dims), t.Rank(src))
 		}
-		if err := g.inRank(op, "result", dims, t.Rank(s), true); err != nil {
+		if err := g.inRank(op, "result", dims, t.Rank(s)); err != nil {
 			return err
 		}
 		for i, d := range dims {
@@ -294,21 +294,21 @@ func (g *Graph) checkDims(op OpID) error {
 		if len(dims) != t.Rank(src) || t.Rank(s) != t.Rank(src) {
 			return g.opErr(op, "dimensions=%v is no permutation of an operand of rank %d", dims, t.Rank(src))
 		}
-		return g.inRank(op, "operand", dims, t.Rank(src), true)
+		return g.inRank(op, "operand", dims, t.Rank(src))
 	case OpReduce:
-		return g.inRank(op, "operand", dims, t.Rank(g.arg(op, 0)), true)
+		return g.inRank(op, "operand", dims, t.Rank(g.arg(op, 0)))
 	case OpReverse:
-		return g.inRank(op, "operand", dims, t.Rank(s), true)
+		return g.inRank(op, "operand", dims, t.Rank(s))
 	case OpConcatenate, OpSort:
 		if k == OpConcatenate && len(dims) != 1 || len(dims) > 1 {
 			return g.opErr(op, "dimensions=%v, want one dimension", dims)
 		}
-		return g.inRank(op, "operand", dims, max(t.Rank(g.arg(op, 0)), 1), true)
+		return g.inRank(op, "operand", dims, max(t.Rank(g.arg(op, 0)), 1))
 	case OpAllGather, OpAllGatherStart, OpReduceScatter:
 		if len(dims) != 1 {
 			return g.opErr(op, "dimensions=%v, want one dimension", dims)
 		}
-		return g.inRank(op, "operand", dims, t.Rank(g.arg(op, 0)), true)
+		return g.inRank(op, "operand", dims, t.Rank(g.arg(op, 0)))
 	case OpSlice:
 		v := g.Ints(op, AttrSlice)
 		src := g.arg(op, 0)
@@ -373,7 +373,7 @@ func (g *Graph) checkDot(op OpID) error {
 		rank int
 	}{{"lhs contracting", d.LHSContract, t.Rank(l)}, {"rhs contracting", d.RHSContract, t.Rank(r)},
 		{"lhs batch", d.LHSBatch, t.Rank(l)}, {"rhs batch", d.RHSBatch, t.Rank(r)}} {
-		if err := g.inRank(op, p.what, p.dims, p.rank, true); err != nil {
+		if err := g.inRank(op, p.what, p.dims, p.rank); err != nil {
 			return err
 		}
 	}
@@ -412,7 +412,7 @@ func (g *Graph) checkConv(op OpID) error {
 	}{{"input", append([]int64{d.InputBatch, d.InputFeature}, d.InputSpatial...)},
 		{"kernel", append([]int64{d.KernelInput, d.KernelOutput}, d.KernelSpatial...)},
 		{"output", append([]int64{d.OutputBatch, d.OutputFeature}, d.OutputSpatial...)}} {
-		if err := g.inRank(op, p.what, p.dims, n, true); err != nil {
+		if err := g.inRank(op, p.what, p.dims, n); err != nil {
 			return err
 		}
 	}

@@ -148,7 +148,7 @@ func validPairs(x, k, y int64, w WindowDim) int64 {
 		}
 		// p·stride ≡ −off (mod dilate): one residue class of p every
 		// dilate/gcd positions, or none.
-		d := gcd(w.Stride, w.LHSDilate)
+		d := GCD(w.Stride, w.LHSDilate)
 		if off%d != 0 {
 			continue
 		}
@@ -175,7 +175,8 @@ func ceilDiv(a, b int64) int64 {
 	return q
 }
 
-func gcd(a, b int64) int64 {
+// GCD returns the greatest common divisor of two numbers.
+func GCD(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
 	}

@@ -180,7 +180,7 @@ func (g *Graph) inferDims(op OpID) (ShapeID, error) {
 	k := g.Ops.Kind[op]
 	switch k {
 	case OpTranspose, OpReduce, OpConcatenate, OpAllGather, OpReduceScatter:
-		if err := g.inRank(op, "operand", dims, len(x), true); err != nil {
+		if err := g.inRank(op, "operand", dims, len(x)); err != nil {
 			return 0, err
 		}
 	}

@@ -94,19 +94,19 @@ func (p *along) bind(i uint32, start uint64) {
 	}
 	waits := p.uses.Waits(i)
 	p.start, p.best, p.cause = start, hold{by: components.NoInstr}, components.CauseStart
-	p.resources(i, waits, components.CauseLane, components.CauseLane)
+	p.resources(i, waits, true)
 	anti := p.dependencies(i)
-	p.resources(i, waits, components.CauseBank, components.CauseBarrier)
+	p.resources(i, waits, false)
 	p.consider(anti, components.CauseAnti)
 	if p.cause == components.CauseStart && p.best.at < start {
 		p.cause = components.CauseModel
 	}
 }
 
-// resources considers the slots that i waits for by the causes from to to.
-func (p *along) resources(i uint32, waits []place.Wait, from, to components.Cause) {
+// resources considers the slots that i waits for, as binder.resources does.
+func (p *along) resources(i uint32, waits []place.Wait, lane bool) {
 	for _, w := range waits {
-		if w.Cause >= from && w.Cause <= to {
+		if lane == (w.Cause == components.CauseLane) {
 			p.consider(p.owner(w.Slot, i), w.Cause)
 		}
 	}

@@ -130,9 +130,9 @@ func (b *binder) walk(ctx context.Context) error {
 // returns the latest of them that is no anti-dependency.
 func (b *binder) constraints(i uint32, start uint64, waits []place.Wait) components.Other {
 	b.start, b.best, b.cause = start, hold{by: components.NoInstr}, components.CauseStart
-	b.resources(waits, components.CauseLane, components.CauseLane)
+	b.resources(waits, true)
 	anti := b.dependencies(i)
-	b.resources(waits, components.CauseBank, components.CauseBarrier)
+	b.resources(waits, false)
 	if key, depth := b.rules.Ring(b.m, i); depth > 0 && len(b.rings[key]) >= depth {
 		b.consider(b.rings[key][0], components.CauseRing)
 	}
@@ -186,10 +186,11 @@ func (b *binder) again(r *components.Repeat) {
 	}
 }
 
-// resources considers the slots that i waits for by the causes from to to.
-func (b *binder) resources(waits []place.Wait, from, to components.Cause) {
+// resources considers the slots that an instruction waits for: its lane's, which
+// comes before its dependencies, or all others, which come behind them.
+func (b *binder) resources(waits []place.Wait, lane bool) {
 	for _, w := range waits {
-		if w.Cause >= from && w.Cause <= to {
+		if lane == (w.Cause == components.CauseLane) {
 			b.consider(b.slots[w.Slot], w.Cause)
 		}
 	}

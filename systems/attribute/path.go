@@ -336,7 +336,7 @@ func classify(sum *[NumClasses]uint64, m *components.Module, p *Path, s Step, be
 		// Beyond its issue interval an engine only waits for its own pipeline.
 		work := p.scale.between(s.From, min(s.From+p.b.occupancy(uint32(s.Instr)), s.Until)) * p.Times
 		if s.Trips > 1 {
-			work = mulDiv(time, min(p.b.occupancy(uint32(s.Instr)), s.Own), max(s.Own, 1))
+			work = ecs.MulDiv(time, min(p.b.occupancy(uint32(s.Instr)), s.Own), max(s.Own, 1))
 		}
 		sum[ClassCompute] += work
 		sum[ClassLatency] += time - work

@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"math/bits"
-
 	"perfsim/components"
 	"perfsim/ecs"
 )
@@ -145,18 +143,8 @@ type divider struct {
 
 func (d *divider) part(x uint64) uint64 {
 	d.seen += x
-	to := mulDiv(d.counted, d.seen, d.whole)
+	to := ecs.MulDiv(d.counted, d.seen, d.whole)
 	p := to - d.given
 	d.given = to
 	return p
-}
-
-// mulDiv returns a times b by c, which b does not exceed, rounded down.
-func mulDiv(a, b, c uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi >= c {
-		return a
-	}
-	q, _ := bits.Div64(hi, lo, c)
-	return q
 }

@@ -70,7 +70,7 @@ func (m Model) shapes(o *Op) []shape {
 	})
 	// Weights that can stay in the cores do: shapes that would have to read them
 	// for every input are left out.
-	if resident := slices.DeleteFunc(slices.Clone(all), func(s shape) bool { return !m.resident(o, s.r, s.c) }); len(resident) > 0 {
+	if resident := slices.DeleteFunc(slices.Clone(all), func(s shape) bool { return !m.resident(o, s.c) }); len(resident) > 0 {
 		all = resident
 	}
 	var out []shape
@@ -226,7 +226,7 @@ func (b *balancer) epoch(c [2]int, limit float64) Epoch {
 		if !ok {
 			return Epoch{}
 		}
-		p := Placed{Op: i, Row: row, Col: col, R: s.r, C: s.c, NS: s.ns, Transposed: turned, Streamed: !b.m.resident(o, s.r, s.c)}
+		p := Placed{Op: i, Row: row, Col: col, R: s.r, C: s.c, NS: s.ns, Transposed: turned, Streamed: !b.m.resident(o, s.c)}
 		e.Ops = append(e.Ops, p)
 		e.Cores += s.r * s.c
 		if s.ns > e.Bottleneck {

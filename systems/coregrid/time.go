@@ -124,7 +124,7 @@ func (m Model) limits(o *Op) (rows, cols int) {
 
 // resident tells whether the weights stay in the cores' memory from input to
 // input: half of it is for them, the rest for what streams through.
-func (m Model) resident(o *Op, r, c int) bool {
+func (m Model) resident(o *Op, c int) bool {
 	room := float64(m.Mach.Memory.L1Bytes-m.Mach.Memory.L1Reserved) / 2
 	return float64(o.Weights)*m.Bytes/float64(c) <= room
 }

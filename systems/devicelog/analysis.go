@@ -285,10 +285,10 @@ type Result struct {
 // start is a start and an end is an end.
 func analyze(l *zonelog.DeviceLog, t *Topology, ls *Launches, s *Setup, vendor bool) []Result {
 	out := make([]Result, len(s.Analyses))
-	masks := newMasks(l, t, s, vendor)
+	masks := newMasks(l, s, vendor)
 	dispatched := masks
 	if ls.dispatchLog != nil && ls.dispatchLog != l {
-		dispatched = newMasks(ls.dispatchLog, t, s, vendor)
+		dispatched = newMasks(ls.dispatchLog, s, vendor)
 	}
 	spans(l, t, ls, s, masks, out)
 	for i := range s.Analyses {
@@ -347,7 +347,7 @@ type masks struct {
 	t0                 uint32
 }
 
-func newMasks(l *zonelog.DeviceLog, t *Topology, s *Setup, vendor bool) *masks {
+func newMasks(l *zonelog.DeviceLog, s *Setup, vendor bool) *masks {
 	m := &masks{startKey: make([]uint32, len(l.Keys)), endKey: make([]uint32, len(l.Keys)),
 		startLane: make([]uint32, len(l.Lanes)), endLane: make([]uint32, len(l.Lanes))}
 	for i := range s.Analyses {

@@ -237,7 +237,7 @@ func (a *axes) parseHLO(text string) (list []spec, err error) {
 			if k < 0 {
 				return nil, errAxes
 			}
-			n := gcd(need, sizes[k])
+			n := opgraph.GCD(need, sizes[k])
 			if n == 1 {
 				return nil, errAxes
 			}
@@ -537,11 +537,4 @@ func numbers(s string) ([]int64, bool) {
 		out = append(out, n)
 	}
 	return out, true
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

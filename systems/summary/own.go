@@ -1,8 +1,6 @@
 package summary
 
 import (
-	"math/bits"
-
 	"perfsim/components"
 	"perfsim/ecs"
 )
@@ -67,18 +65,8 @@ func share(w *components.World, b int, out, rows, busy []uint64) {
 		if w.Transfers != nil && m.Lanes.Engine.At(int(l)) == components.DMA {
 			l = dmaLane(l)
 		}
-		from := mulDiv(busy[l], before[l], rows[l])
+		from := ecs.MulDiv(busy[l], before[l], rows[l])
 		before[l] = ecs.AddSat(before[l], out[i])
-		out[i] = mulDiv(busy[l], before[l], rows[l]) - from
+		out[i] = ecs.MulDiv(busy[l], before[l], rows[l]) - from
 	}
-}
-
-// mulDiv returns a × b / c; b is at most c.
-func mulDiv(a, b, c uint64) uint64 {
-	hi, lo := bits.Mul64(a, min(b, c))
-	if hi >= c {
-		return a
-	}
-	q, _ := bits.Div64(hi, lo, c)
-	return q
 }

@@ -31,7 +31,7 @@ func (s *schedule) module() (*components.Module, error) {
 	m, err := s.b.Listed()
 	var cycle *timeline.CycleError
 	if errors.As(err, &cycle) {
-		return nil, s.cycleError(posts, cycle)
+		return nil, s.cycleError(cycle)
 	}
 	if err != nil {
 		return nil, fmt.Errorf(" %w", err)
@@ -221,7 +221,7 @@ func (s *schedule) match(rowOf []uint32) {
 }
 
 // cycleError names at most eight operations of a cycle.
-func (s *schedule) cycleError(rowOf []uint32, c *timeline.CycleError) error {
+func (s *schedule) cycleError(c *timeline.CycleError) error {
 	const most = 8
 	var parts []string
 	last, first := -1, -1

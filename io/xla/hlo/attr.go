@@ -74,7 +74,7 @@ func (p *parser) literalAttr(op opgraph.OpID) bool {
 		if _, ok := p.balanced(); !ok {
 			return false
 		}
-	} else if _, ok := p.shape(); !ok {
+	} else if !p.skipShape() {
 		return false
 	} else if _, ok := p.value(); !ok {
 		return false

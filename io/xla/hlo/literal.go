@@ -10,7 +10,7 @@ import (
 
 // literal takes the text of a constant up to its closing parenthesis, which
 // may be many megabytes long.
-func (p *parser) literal(shape opgraph.ShapeID) (string, bool) {
+func (p *parser) literal() (string, bool) {
 	open := p.pos - 1
 	// Without parentheses or quotes inside, the next ')' ends it: arrays of
 	// numbers, which are the large ones.

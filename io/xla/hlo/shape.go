@@ -38,18 +38,17 @@ func spaces(s string, i int) int {
 	return i
 }
 
-// shape takes a shape. Whole shapes are looked up by their text first, so
-// that each spelling is parsed once.
-func (p *parser) shape() (opgraph.ShapeID, bool) {
-	switch id, found, ok := p.optionalShape(); {
-	case found || !ok:
-		return id, ok
+// skipShape takes a shape that is of no use.
+func (p *parser) skipShape() bool {
+	_, found, ok := p.optionalShape()
+	if !found && ok {
+		return p.fail("expected a shape, found %s", p.found())
 	}
-	return 0, p.fail("expected a shape, found %s", p.found())
+	return ok
 }
 
-// optionalShape takes a shape if one begins at the cursor, as startsShape
-// tells.
+// optionalShape takes a shape if one begins at the cursor. Whole shapes are
+// looked up by their text first, so that each spelling is parsed once.
 func (p *parser) optionalShape() (id opgraph.ShapeID, found, ok bool) {
 	b := p.peek()
 	if b == '%' || b != '(' && class[b]&classWord == 0 {

@@ -353,7 +353,7 @@ func (p *parser) computation() bool {
 		if !p.expectAfter('-', "after the parameters of computation", name) || !p.expect('>', "after '-'") {
 			return false
 		}
-		if _, ok := p.shape(); !ok {
+		if !p.skipShape() {
 			return false
 		}
 	}
@@ -598,7 +598,7 @@ func (p *parser) body(at int, name string) (opgraph.OpID, bool) {
 			return 0, false
 		}
 	case kind == opgraph.OpConstant && part == whole:
-		if literal, ok = p.literal(shape); !ok {
+		if literal, ok = p.literal(); !ok {
 			return 0, false
 		}
 	default:
