@@ -166,10 +166,13 @@ func (a *axes) groups(s axisSet) opgraph.ReplicaGroups {
 	return r
 }
 
+// comment is what XLA prints between every five elements of a tuple.
+var comment = regexp.MustCompile(`/\*.*?\*/`)
+
 // parseHLO reads the text of a sharding attribute: one spec for each array, or
 // one for all. ok is false for a sharding that says nothing (manual, unknown).
 func (a *axes) parseHLO(text string) (list []spec, err error) {
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(comment.ReplaceAllLiteralString(text, ""))
 	in := strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}")
 	if strings.HasPrefix(in, "{") || in == "" { // a tuple
 		for _, part := range splitTop(in) {
