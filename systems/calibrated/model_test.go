@@ -341,10 +341,10 @@ func TestUsual(t *testing.T) {
 }
 
 // Rows 1 MiB apart lose the same time whether 64 or 128 partitions meet, rows of
-// one element take the time of an element, longer scattered ones of all their
+// one element take the time of an element, or of a packet where both sides are on chip, longer scattered ones of all their
 // elements or of a row, whichever is less.
 func TestStreamByPattern(t *testing.T) {
-	d := &DMAConstants{Engines: 16, Rate: 25, Row: 5, Scatter: 70, Element: 12, Conflict: 275}
+	d := &DMAConstants{Engines: 16, Rate: 25, Row: 5, Scatter: 70, Element: 12, Conflict: 275, Chunk: 8}
 	for _, c := range []struct {
 		name string
 		t    Transfer
@@ -354,6 +354,7 @@ func TestStreamByPattern(t *testing.T) {
 		{"conflict of 64", Transfer{Bytes: 64 * 2000, Row: 2000, Element: 4, Scattered: true, Conflict: true}, 64*85/16. + 275},
 		{"conflict of 128", Transfer{Bytes: 128 * 2000, Row: 2000, Element: 4, Scattered: true, Conflict: true}, 128*85/16. + 275},
 		{"elements", Transfer{Bytes: 1000 * 2, Row: 2, Element: 2}, 1000 * 12 / 16.},
+		{"elements that stay on chip: packets", Transfer{Bytes: 1000 * 2, Row: 2, Element: 2, OnChip: true}, 1000 * (8 + 2/25.) / 16.},
 		{"pairs", Transfer{Bytes: 1000 * 8, Row: 8, Element: 4, Scattered: true}, 1000 * 24 / 16.},
 		{"rows of 500 bytes", Transfer{Bytes: 1000 * 500, Row: 500, Element: 4, Scattered: true}, 1000 * 70 / 16.},
 	} {
