@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"perfsim/components"
 	"perfsim/components/opgraph"
 )
@@ -195,6 +197,11 @@ func (p *pass) emit(i int, t int64, once bool) {
 		case s.op == components.OpcodeReciprocal && o.few > 0 && o.few < o.elems:
 			w = max(mulDiv(elems, o.few, o.elems), 1)
 		}
+		if h.half > 0 {
+			w = max(w/2, 1)
+			p.step(o, s, h, t, once, int64(h.half-1)*(elems-w), w)
+			continue
+		}
 		if !h.each || row == 0 || row >= w {
 			p.step(o, s, h, t, once, 0, w)
 			continue
@@ -217,8 +224,18 @@ func (p *pass) step(o *mapOp, s step, h how, t int64, once bool, from, elems int
 	var flags components.Flags
 	dt := d
 	if h.again {
-		for _, a := range o.x.args {
-			if p.readArg(a, t, once, from, elems) {
+		for n, a := range o.x.args {
+			if h.of != nil && !slices.Contains(h.of, n) {
+				continue
+			}
+			at := from
+			if h.half > 0 { // the other half of a row, or all of what is as large as a half
+				at = 0
+				if h.half == 1 && f.values[a.v].elems == o.elems {
+					at = elems
+				}
+			}
+			if p.readArg(a, t, once, at, elems) {
 				in++
 				if in == 1 {
 					dt = f.values[a.v].dtype
@@ -228,6 +245,10 @@ func (p *pass) step(o *mapOp, s step, h how, t int64, once bool, from, elems int
 	} else {
 		f.reads(to, k, k+1, off, elems, p.parts, d)
 		in = 1
+		if h.twice {
+			f.reads(to, k, k+1, off, elems, p.parts, d)
+			in = 2
+		}
 		if o.x.recipe == nil && (s.op == components.OpcodeTensorTensor || s.op == components.OpcodeTensorScalarPtr) {
 			for _, a := range o.x.args[:min(len(o.x.args), 1)] {
 				if p.readArg(a, t, once, from, elems) {

@@ -10,9 +10,12 @@ import (
 // how tells what one of several instructions of an operator goes over, where
 // that is not simply what the one before it made.
 type how struct {
-	again bool // reads the operator's operands, not what the step before made
-	few   bool // values of which there is one a row
-	each  bool // one instruction a row: its scale, bias or sum is that row's
+	again bool  // reads the operator's operands, not what the step before made
+	few   bool  // values of which there is one a row
+	each  bool  // one instruction a row: its scale, bias or sum is that row's
+	half  int   // the half of a row that it makes, of 1 and 2; 0 for all of it
+	twice bool  // two results of steps before it are its operands
+	of    []int // operands of the operator that it reads; nil for all
 }
 
 // recipe is how a group of operators is done that is recognised as one.
@@ -24,7 +27,7 @@ type recipe struct {
 
 // recognise finds groups of operators that engines do in fewer passes than the
 // operators are: activation functions with an instruction of their own,
-// normalisations, softmax, attention, and what follows a product and can be
+// normalisations, softmax, attention, rotary embeddings, and what follows a product and can be
 // done while its sums leave PSUM. The operator at the end of a group does the
 // work, the others are gone.
 func (f *fn) recognise() {
@@ -33,6 +36,8 @@ func (f *fn) recognise() {
 			continue
 		}
 		switch f.flats[i].kind {
+		case opgraph.OpConcatenate:
+			f.rotated(int32(i))
 		case opgraph.OpMultiply, opgraph.OpDivide:
 			_ = f.gated(int32(i)) || f.normalised(int32(i))
 		}

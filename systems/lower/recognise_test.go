@@ -113,6 +113,43 @@ func TestRecognised(t *testing.T) {
  r = f32[256] rsqrt(w)
  rb = f32[256,512] broadcast(r), dimensions={0}
  ROOT y = f32[256,512] multiply(x, rb)`, map[string]int{"BNStats": 2, "BNStatsAggregate": 1, "mult_add": 2, "TensorReduce": 0, "TensorTensor": 0}},
+		// 4,096 rows of 128: x·cos and the sum are whole, the product with the
+		// exchanged halves is two halves, of which the sign is part.
+		{"rotary embedding, halves exchanged", `
+ x = f32[256,16,128] parameter(0)
+ c = f32[256,128] parameter(1)
+ s = f32[256,128] parameter(2)
+ cb = f32[256,16,128] broadcast(c), dimensions={0,2}
+ sb = f32[256,16,128] broadcast(s), dimensions={0,2}
+ lo = f32[256,16,64] slice(x), slice={[0:256], [0:16], [0:64]}
+ hi = f32[256,16,64] slice(x), slice={[0:256], [0:16], [64:128]}
+ n = f32[256,16,64] negate(hi)
+ r = f32[256,16,128] concatenate(n, lo), dimensions={2}
+ a = f32[256,16,128] multiply(x, cb)
+ b = f32[256,16,128] multiply(r, sb)
+ ROOT y = f32[256,16,128] add(a, b)`, map[string]int{"TensorTensor": 8, "mult": 6, "add": 2, "TensorScalar": 0, "DMACopy": 8}}, // two tiles
+		{"rotary embedding, sums of products", `
+ x = f32[256,16,128] parameter(0)
+ c = f32[256,64] parameter(1)
+ s = f32[256,64] parameter(2)
+ cb = f32[256,16,64] broadcast(c), dimensions={0,2}
+ sb = f32[256,16,64] broadcast(s), dimensions={0,2}
+ lo = f32[256,16,64] slice(x), slice={[0:256], [0:16], [0:64]}
+ hi = f32[256,16,64] slice(x), slice={[0:256], [0:16], [64:128]}
+ a = f32[256,16,64] multiply(lo, cb)
+ b = f32[256,16,64] multiply(hi, sb)
+ d = f32[256,16,64] multiply(hi, cb)
+ e = f32[256,16,64] multiply(lo, sb)
+ p = f32[256,16,64] subtract(a, b)
+ q = f32[256,16,64] add(d, e)
+ ROOT y = f32[256,16,128] concatenate(p, q), dimensions={2}`, map[string]int{"mult": 8, "subtract": 2, "add": 2, "TensorCopy": 0, "DMACopy": 6}},
+		{"halves that someone else reads are joined in memory", `
+ x = f32[256,16,128] parameter(0)
+ lo = f32[256,16,64] slice(x), slice={[0:256], [0:16], [0:64]}
+ hi = f32[256,16,64] slice(x), slice={[0:256], [0:16], [64:128]}
+ n = f32[256,16,64] negate(hi)
+ r = f32[256,16,128] concatenate(n, lo), dimensions={2}
+ ROOT t = (f32[256,16,128], f32[256,16,64]) tuple(r, n)`, map[string]int{"mult": 1}},
 		{"softmax", " x = f32[256,256] parameter(0)" + softmaxOf("x") + " ROOT y = f32[256,256] copy(p)", map[string]int{"exp": 2, "Reciprocal": 1, "TensorTensor": 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
