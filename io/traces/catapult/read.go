@@ -235,6 +235,9 @@ func (t *traceReader) complete(v *members, off int64) error {
 
 // bank returns the number of a PSUM bank, 0 where it is none.
 func bank(v jsonscan.Value) uint16 {
+	if v.Kind() != jsonscan.Number {
+		return 0
+	}
 	n, _ := v.Uint64()
 	return uint16(n & 0xff)
 }

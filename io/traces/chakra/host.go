@@ -149,6 +149,9 @@ func hostMembersOf(v jsonscan.Value) (h hostMembers) {
 }
 
 func uint64OrZero(v jsonscan.Value) uint64 {
+	if v.Kind() != jsonscan.Number {
+		return 0
+	}
 	n, _ := v.Uint64()
 	return n
 }

@@ -1,11 +1,11 @@
 package kineto
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -40,7 +40,7 @@ type call struct {
 // device makes the work of devices the instructions: one lane a stream, and
 // one for each host thread that launches work or waits for it.
 func (t *trace) device() error {
-	d := &deviceTrace{trace: t, byCorr: map[uint64]int32{}}
+	d := &deviceTrace{trace: t, byCorr: map[uint64]int32{}, engines: map[ecs.Symbol]components.Engine{}}
 	d.origin = t.events[0].start
 	for i := range t.events {
 		d.origin = min(d.origin, t.events[i].start)
@@ -69,6 +69,8 @@ type deviceTrace struct {
 	devs   []dev
 	list   []call
 	byCorr map[uint64]int32 // calls by correlation
+	// engines are those of kernels, by name.
+	engines map[ecs.Symbol]components.Engine
 	// byEnd and byLaunch hold the device events of a process and stream (-1 for
 	// all streams) in the order of their ends and of their launches.
 	byEnd, byLaunch map[streamKey][]int32
@@ -138,9 +140,8 @@ func (d *deviceTrace) streams() error {
 			trimmed++
 		}
 		lanes[at].end = x.end
-		name := t.b.M.Symbols.String(x.ev.name)
 		r := d.row(x.ev.name, opcodes[x.ev.name], lanes[at].lane, x.start, x.end)
-		r.Engine, r.Ref, r.Bytes, r.Op = engineOf(x.ev, name), x.ev.corr, x.ev.bytes, x.ev.op
+		r.Engine, r.Ref, r.Bytes, r.Op = d.engineOf(x.ev), x.ev.corr, x.ev.bytes, x.ev.op
 		r.Scope = x.ev.scope
 		if x.ev.collective {
 			r.Flags |= components.FlagCollective
@@ -175,7 +176,7 @@ func (d *deviceTrace) calls() {
 			start = d.list[last].end
 		}
 		d.list = append(d.list, call{ev: e, start: start, end: e.end,
-			blocking: strings.Contains(t.b.M.Symbols.String(e.name), "Synchronize")})
+			blocking: bytes.Contains(t.b.M.Symbols.Bytes(e.name), []byte("Synchronize"))})
 		d.correlate(e.corr, last+1)
 	}
 	for i := range t.events {
@@ -193,11 +194,33 @@ func (d *deviceTrace) correlate(corr uint64, call int) {
 	}
 }
 
-// sortSlices sorts by thread and start, outer slices before inner ones.
+// sortSlices sorts by thread and start, outer slices before inner ones. Most
+// traces have the slices of a thread in order already.
 func sortSlices(s []*event) {
-	slices.SortStableFunc(s, func(a, b *event) int {
-		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
-	})
+	var ends []int // by thread
+	for _, e := range s {
+		for int(e.thread) >= len(ends) {
+			ends = append(ends, 0)
+		}
+		ends[e.thread]++
+	}
+	at := 0
+	for i, n := range ends {
+		ends[i] = at
+		at += n
+	}
+	old := slices.Clone(s)
+	for _, e := range old {
+		s[ends[e.thread]] = e
+		ends[e.thread]++
+	}
+	at = 0
+	for _, end := range ends {
+		slices.SortStableFunc(s[at:end], func(a, b *event) int {
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+		})
+		at = end
+	}
 }
 
 // join finds the call behind every device event: by correlation, else by the

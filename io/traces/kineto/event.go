@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"perfsim/components"
@@ -43,6 +44,16 @@ func categoryOf(cat []byte) category {
 		return categoryOf(low) // as some tools write them
 	}
 	return catOther
+}
+
+// category is categoryOf, looked up: a trace has few.
+func (t *trace) category(cat []byte) category {
+	c, ok := t.cats[string(cat)]
+	if !ok {
+		c = categoryOf(cat)
+		t.cats[string(cat)] = c
+	}
+	return c
 }
 
 // event is one slice. Times are ns on the trace's clock.
@@ -92,6 +103,8 @@ type trace struct {
 	flowID  map[string]uint32
 	flowCat []string // by flow id
 	process map[string]string
+	cats    map[string]category
+	library map[ecs.Symbol]bool // isCollective by name
 	seq     uint32
 	devices int
 
@@ -103,7 +116,8 @@ type trace struct {
 }
 
 func newTrace(b *timeline.Builder) *trace {
-	return &trace{b: b, byKey: map[string]uint32{}, flowID: map[string]uint32{}, process: map[string]string{}}
+	return &trace{b: b, byKey: map[string]uint32{}, flowID: map[string]uint32{}, process: map[string]string{},
+		cats: map[string]category{}, library: map[ecs.Symbol]bool{}}
 }
 
 // maxAttribute bounds what is kept of the members that are not events.
@@ -267,7 +281,7 @@ func (t *trace) complete(v *members) {
 	}
 	e := event{start: start, end: start + dur, stream: -1, waitStream: -1}
 	cat := v.cat.Bytes()
-	if e.cat = categoryOf(cat); string(cat) == "Trace" {
+	if e.cat = t.category(cat); string(cat) == "Trace" {
 		return // Kineto's own span over the whole recording
 	}
 	name := v.name.Bytes()
@@ -276,14 +290,17 @@ func (t *trace) complete(v *members) {
 	}
 	e.name = t.b.M.Symbols.Intern(name)
 	e.thread = t.threadOf(v)
-	t.arguments(&e, v.args, cat, name)
+	t.arguments(&e, v.args, cat)
 	if start == 0 && dur == 0 {
 		t.zero = append(t.zero, len(t.events))
+	}
+	if len(t.events) == cap(t.events) { // a trace is large: copy it less often
+		t.events = slices.Grow(t.events, max(len(t.events), 1024))
 	}
 	t.events = append(t.events, e)
 	// Flows of the second version are members of the slice.
 	if id := v.bind; id.Kind() != jsonscan.Absent {
-		f := t.flowOf("", text(id))
+		f := t.flowOf(nil, text(id))
 		if v.flowOut.Kind() == jsonscan.True {
 			t.flows = append(t.flows, mark{at: e.start, seq: t.seq, thread: e.thread, flow: f, ph: 'o'})
 		}
@@ -294,14 +311,14 @@ func (t *trace) complete(v *members) {
 }
 
 // arguments takes what the arguments of a slice say.
-func (t *trace) arguments(e *event, a jsonscan.Value, cat, name []byte) {
+func (t *trace) arguments(e *event, a jsonscan.Value, cat []byte) {
 	e.corr = whole(a.Get("correlation"))
 	switch e.cat {
 	case catDevice:
 		t.devices++
 		e.memory = !bytes.EqualFold(cat, []byte("kernel")) && string(cat) != "mtia_ccp_events"
 		e.stream = int32(intOr(a.Get("stream"), 0))
-		e.collective = a.Get("Collective name").Kind() != jsonscan.Absent || isCollective(name)
+		e.collective = a.Get("Collective name").Kind() != jsonscan.Absent || t.collective(e.name)
 		if e.collective {
 			e.bytes = whole(a.Get("In msg nelems")) * sizeOf(a.Get("dtype").Bytes())
 		} else if e.memory {
@@ -331,18 +348,18 @@ func (t *trace) point(v *members, ph byte) {
 		return
 	}
 	m.inside = string(v.bp.Bytes()) == "e" || ph != 'f'
-	m.flow = t.flowOf(string(v.cat.Bytes()), text(v.id))
+	m.flow = t.flowOf(v.cat.Bytes(), text(v.id))
 	t.flows = append(t.flows, m)
 }
 
 // flowOf numbers the flows, which are distinguished by category and id.
-func (t *trace) flowOf(cat string, id []byte) uint32 {
-	key := cat + "\x00" + string(id)
-	n, ok := t.flowID[key]
+func (t *trace) flowOf(cat, id []byte) uint32 {
+	t.key = append(append(append(t.key[:0], cat...), 0), id...)
+	n, ok := t.flowID[string(t.key)]
 	if !ok {
 		n = uint32(len(t.flowID))
-		t.flowID[key] = n
-		t.flowCat = append(t.flowCat, cat)
+		t.flowID[string(t.key)] = n
+		t.flowCat = append(t.flowCat, string(cat))
 	}
 	return n
 }
@@ -356,11 +373,17 @@ func whole(v jsonscan.Value) uint64 {
 		}
 		return n
 	}
+	if v.Kind() != jsonscan.Number {
+		return 0
+	}
 	n, _ := v.Uint64()
 	return n
 }
 
 func intOr(v jsonscan.Value, other int) int {
+	if v.Kind() != jsonscan.Number {
+		return other
+	}
 	n, err := v.Int64()
 	if err != nil {
 		return other

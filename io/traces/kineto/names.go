@@ -3,6 +3,7 @@ package kineto
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 
 	"perfsim/components"
@@ -20,26 +21,39 @@ func isCollective(name []byte) bool {
 	return false
 }
 
+// collective is isCollective for a name, which is looked at once.
+func (t *trace) collective(name ecs.Symbol) bool {
+	is, ok := t.library[name]
+	if !ok {
+		is = isCollective(t.b.M.Symbols.Bytes(name))
+		t.library[name] = is
+	}
+	return is
+}
+
 // matrixWords are parts of the names of kernels that multiply matrices.
 var matrixWords = []string{"gemm", "gemv", "conv", "cutlass", "wgrad", "dgrad", "matmul", "_mm_", "fmha", "flash", "attn", "cijk_", "winograd", "implicit"}
 
 // engineOf is the kind of unit a device event keeps busy: PE for matrix
 // kernels, DMA for copies and fills, Pool (whose streams they are on Neuron)
 // for collectives, DVE for the rest.
-func engineOf(e *event, name string) components.Engine {
+func (d *deviceTrace) engineOf(e *event) components.Engine {
 	switch {
 	case e.collective:
 		return components.Pool
 	case e.memory:
 		return components.DMA
 	}
-	low := strings.ToLower(name)
-	for _, w := range matrixWords {
-		if strings.Contains(low, w) {
-			return components.PE
+	engine, ok := d.engines[e.name]
+	if !ok {
+		engine = components.DVE
+		low := strings.ToLower(d.b.M.Symbols.String(e.name))
+		if slices.ContainsFunc(matrixWords, func(w string) bool { return strings.Contains(low, w) }) {
+			engine = components.PE
 		}
+		d.engines[e.name] = engine
 	}
-	return components.DVE
+	return engine
 }
 
 // opcodeOf shortens the name of a device event to what reports group by: the

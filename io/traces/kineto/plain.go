@@ -88,12 +88,24 @@ func (p *plainTrace) pair() {
 	p.note("unopened-slice", "end events without a begin: left out", unopened)
 }
 
+// inOrder returns slices by thread and start, outer ones before inner ones.
+func inOrder(all []event) []event {
+	order := make([]*event, len(all))
+	for i := range all {
+		order[i] = &all[i]
+	}
+	sortSlices(order)
+	sorted := make([]event, len(all))
+	for i, e := range order {
+		sorted[i] = *e
+	}
+	return sorted
+}
+
 // outermost keeps the slices that lie in no other of their thread. One that
 // begins inside another and ends after it is cut to the part after it.
 func (p *plainTrace) outermost() {
-	slices.SortStableFunc(p.all, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
-	})
+	p.all = inOrder(p.all)
 	p.threads = make([][]slice, len(p.trace.threads))
 	nested, overlapping, self := 0, 0, 0
 	for i := 0; i < len(p.all); i++ {
