@@ -269,24 +269,33 @@ func wordEnd(s string, i, start int) (end int, kind Kind) {
 	return i, Absent
 }
 
+// Try takes the next object, array or string in one pass over its text, valid
+// until the next call. Where that is no JSON, or too long or deep, it takes
+// nothing: Value tells what is wrong with the brackets.
+func (s *Scanner) Try(t *Tape) (v Value, ok bool) {
+	switch s.Peek() {
+	case '{', '[', '"':
+	default:
+		return v, false
+	}
+	for {
+		n, got := t.fill(s.buf[s.pos:s.end], s.limits.Depth)
+		if got == complete {
+			s.pos += n
+			return Value{t, 0}, true
+		}
+		if got == wrong || s.end-s.pos > s.limits.Element || !s.fill() {
+			return v, false
+		}
+	}
+}
+
 // Parse takes the next value in one pass over its text and returns it, valid
 // until the next call. What is no JSON is an error that says where.
 func (s *Scanner) Parse(t *Tape, what string) (Value, error) {
-	switch s.Peek() {
-	case '{', '[', '"':
-		for {
-			n, got := t.fill(s.buf[s.pos:s.end], s.limits.Depth)
-			if got == complete {
-				s.pos += n
-				return Value{t, 0}, nil
-			}
-			if got == wrong || s.end-s.pos > s.limits.Element || !s.fill() {
-				break
-			}
-		}
+	if v, ok := s.Try(t); ok {
+		return v, nil
 	}
-	// Value says what is wrong with the brackets, or finds a text that ends
-	// early.
 	s.Peek()
 	off := s.Offset()
 	text, err := s.Value(what)

@@ -2,6 +2,7 @@ package jsonscan
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/valyala/fastjson"
 	"github.com/valyala/fastjson/fastfloat"
@@ -117,6 +118,16 @@ func (e Element) Value() Value { return Value{e.t, e.i} }
 
 // Next returns the element behind e.
 func (e Element) Next() Element { return Element{e.t, e.t.rows[e.i].next, e.end} }
+
+// All yields the elements of an array with their places; anything else has none.
+func (v Value) All() iter.Seq2[int, Value] {
+	return func(yield func(int, Value) bool) {
+		n := 0
+		for e := v.Elements(); e.Ok() && yield(n, e.Value()); e = e.Next() {
+			n++
+		}
+	}
+}
 
 // Len returns the number of elements of an array, 0 for anything else.
 func (v Value) Len() (n int) {

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // dmaBlock is a transfer that a DMATrigger starts: what its descriptors move
@@ -22,17 +21,17 @@ type dmaBlock struct {
 }
 
 // dmaBlock parses a DMABlock of a queue with its descriptors (docs/birjson.md).
-func (w *worker) dmaBlock(it *item, v *fastjson.Value) error {
-	obj, err := v.Object()
+func (w *worker) dmaBlock(it *item, v jsonscan.Value) error {
+	obj, err := object(v)
 	if err != nil {
-		return fmt.Errorf("a DMA block is %s, not an object", v.Type())
+		return fmt.Errorf("a DMA block is %s, not an object", v.Kind())
 	}
 	o := &w.b.out
 	name := text(obj.Get("name"))
 	d := dmaBlock{name: o.keep(name), dtype: components.NoDType, row: math.MaxUint32}
 	n := 0
-	for _, b := range v.GetArray("blocks") {
-		for _, e := range b.GetArray("instructions") {
+	for _, b := range v.Get("blocks").All() {
+		for _, e := range b.Get("instructions").All() {
 			in := instr{opcode: w.known[string(text(e.Get("opcode")))]}
 			if !isDescriptor(in.opcode) {
 				in.opcode = components.OpcodeDMADescriptorCopy

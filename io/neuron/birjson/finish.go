@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/internal/jsonscan"
@@ -220,7 +218,7 @@ func (g *merger) attributes(p *splitter) {
 	add := func(key, value string) {
 		m.Attributes = append(m.Attributes, components.Attribute{Key: key, Value: value})
 	}
-	var parser fastjson.Parser
+	var tape jsonscan.Tape
 	var bag []components.Attribute
 	for _, t := range p.top {
 		switch t.key {
@@ -228,23 +226,24 @@ func (g *merger) attributes(p *splitter) {
 			m.Arch = unquote([]byte(t.value))
 			continue
 		case "attributes":
-			v, err := parser.Parse(t.value)
-			if err != nil {
+			v, ok := tape.Parse([]byte(t.value))
+			if !ok {
 				break
 			}
-			if obj, err := v.Object(); err == nil {
-				obj.Visit(func(key []byte, v *fastjson.Value) {
+			if v.Kind() == jsonscan.Object {
+				for x := v.Members(); x.Ok(); x = x.Next() {
+					key, v := x.Key(), x.Value()
 					if b := text(v); b != nil {
 						bag = append(bag, components.Attribute{Key: string(key), Value: string(b)})
 					} else if b, err := appendValue(nil, v); err == nil {
 						bag = append(bag, components.Attribute{Key: string(key), Value: string(b)})
 					}
-				})
+				}
 				continue
 			}
 		}
-		v, err := parser.Parse(t.value)
-		if err != nil {
+		v, ok := tape.Parse([]byte(t.value))
+		if !ok {
 			continue
 		}
 		if b, err := appendValue(nil, v); err == nil {
@@ -272,9 +271,9 @@ func (g *merger) attributes(p *splitter) {
 }
 
 func compact(s string) string {
-	var p fastjson.Parser
-	v, err := p.Parse(s)
-	if err != nil {
+	var tape jsonscan.Tape
+	v, ok := tape.Parse([]byte(s))
+	if !ok {
 		return s
 	}
 	b, err := appendValue(nil, v)
@@ -300,14 +299,14 @@ func runsOf(m *components.Module, given func(f int) uint64, note func(code, what
 		times  uint64
 	}
 	sites := make([][]site, n)
-	var parser fastjson.Parser
+	var tape jsonscan.Tape
 	inner := innerBlocks(m)
 	for i, op := range m.Instr.Opcode.Slice() {
 		if op != components.OpcodeCall {
 			continue
 		}
-		v, err := parser.ParseBytes(m.Symbols.Bytes(m.Instr.Text.Get(i)))
-		if err != nil {
+		v, ok := tape.Parse(m.Symbols.Bytes(m.Instr.Text.Get(i)))
+		if !ok {
 			continue
 		}
 		target, ok := row[string(text(v.Get("target")))]

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // leftovers makes the Text column: everything an instruction has beyond its
@@ -104,23 +103,21 @@ const (
 
 // ours reads the member "perfsim": values that do not follow from the
 // documented members. What it has wins.
-func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) error {
-	obj, err := v.Object()
+func (w *worker) ours(in *instr, v jsonscan.Value, flags *components.Flags) error {
+	obj, err := object(v)
 	if err != nil {
 		return errors.New("is no object")
 	}
 	o := &w.b.out
-	uint := func(v *fastjson.Value, most int64) uint64 {
+	uint := func(v jsonscan.Value, most int64) uint64 {
 		n, e := number(v, 0, most)
 		if e != nil && err == nil {
 			err = e
 		}
 		return uint64(n)
 	}
-	obj.Visit(func(key []byte, v *fastjson.Value) {
-		if err != nil {
-			return
-		}
+	for x := obj.Members(); x.Ok() && err == nil; x = x.Next() {
+		key, v := x.Key(), x.Value()
 		switch string(key) {
 		case "banks":
 			in.given |= givenBanks
@@ -146,7 +143,7 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		case "flags":
 			in.given |= givenFlags
 			in.geometry.flags, *flags = 0, 0
-			for _, n := range v.GetArray() {
+			for _, n := range v.All() {
 				f, ok := flagOf(text(n))
 				if !ok {
 					err = fmt.Errorf("unknown flag %q", clip(string(text(n))))
@@ -163,10 +160,10 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		case "macs":
 			in.macs = uint32(uint(v, math.MaxUint32))
 		case "measured":
-			if l := v.GetArray(); len(l) == 2 {
+			if v.Len() == 2 {
 				in.measured = true
-				in.mstart = uint(l[0], math.MaxInt64)
-				in.mdur = uint32(uint(l[1], math.MaxUint32))
+				in.mstart = uint(v.At(0), math.MaxInt64)
+				in.mdur = uint32(uint(v.At(1), math.MaxUint32))
 			} else {
 				err = errors.New("measured is not [start, duration]")
 			}
@@ -195,6 +192,6 @@ func (w *worker) ours(in *instr, v *fastjson.Value, flags *components.Flags) err
 		if err != nil {
 			err = fmt.Errorf("%s: %w", key, err)
 		}
-	})
+	}
 	return err
 }

@@ -3,8 +3,6 @@ package birjson
 import (
 	"fmt"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/io/internal/jsonscan"
 )
@@ -59,10 +57,10 @@ func tensorKind(name []byte) (uint8, bool) {
 }
 
 // allocation parses one allocation.
-func (w *worker) allocation(it *item, v *fastjson.Value) error {
-	obj, err := v.Object()
+func (w *worker) allocation(it *item, v jsonscan.Value) error {
+	obj, err := object(v)
 	if err != nil {
-		return fmt.Errorf("an allocation is an object, not %s", v.Type())
+		return fmt.Errorf("an allocation is an object, not %s", v.Kind())
 	}
 	o := &w.b.out
 	a := alloc{at: it.at, kind: kindInternal, locs: rng{lo: uint32(len(o.locs))}}
@@ -91,15 +89,15 @@ func (w *worker) allocation(it *item, v *fastjson.Value) error {
 			return fail("memory_location", err)
 		}
 		a.name = span{}
-	case places == nil || places.Type() == fastjson.TypeNull:
+	case places.Kind() <= jsonscan.Null:
 		// A tensor that is not placed yet is known by its own name.
 		o.locs = append(o.locs, location{name: a.name, mem: components.MemUnallocated})
 	default:
-		list, err := places.Array()
+		list, err := array(places)
 		if err != nil {
 			return fail("memorylocations", err)
 		}
-		for _, p := range list {
+		for _, p := range list.All() {
 			if err := w.placement(it, p); err != nil {
 				return fail("memorylocations", err)
 			}
@@ -111,10 +109,10 @@ func (w *worker) allocation(it *item, v *fastjson.Value) error {
 }
 
 // placement parses one memory location.
-func (w *worker) placement(it *item, v *fastjson.Value) error {
-	obj, err := v.Object()
+func (w *worker) placement(it *item, v jsonscan.Value) error {
+	obj, err := object(v)
 	if err != nil {
-		return fmt.Errorf("a memory location is an object, not %s", v.Type())
+		return fmt.Errorf("a memory location is an object, not %s", v.Kind())
 	}
 	o := &w.b.out
 	l := location{mem: components.MemUnallocated}
@@ -124,9 +122,9 @@ func (w *worker) placement(it *item, v *fastjson.Value) error {
 	}
 	l.name = o.keep(name)
 	fail := func(key string, err error) error { return fmt.Errorf("%s: %s: %w", clip(string(name)), key, err) }
-	if t := obj.Get("type"); t != nil {
-		switch t.Type() {
-		case fastjson.TypeString:
+	if t := obj.Get("type"); t.Kind() != jsonscan.Absent {
+		switch t.Kind() {
+		case jsonscan.String:
 			mem, ok := components.ParseMemory(string(text(t)))
 			if !ok {
 				w.note("unknown-memory-type", text(t))
@@ -145,7 +143,7 @@ func (w *worker) placement(it *item, v *fastjson.Value) error {
 	}
 	ints := func(key string, lo, hi int64) int64 {
 		x := obj.Get(key)
-		if x == nil || err != nil || x.Type() == fastjson.TypeNull {
+		if err != nil || x.Kind() <= jsonscan.Null {
 			return 0
 		}
 		var n int64
@@ -160,13 +158,13 @@ func (w *worker) placement(it *item, v *fastjson.Value) error {
 	if err != nil {
 		return err
 	}
-	if d := obj.Get("dims"); d != nil && d.Type() != fastjson.TypeNull {
-		dims, err := d.Array()
+	if d := obj.Get("dims"); d.Kind() > jsonscan.Null {
+		dims, err := array(d)
 		if err != nil {
 			return fail("dims", err)
 		}
 		size := int64(1)
-		for i, x := range dims {
+		for i, x := range dims.All() {
 			n, err := number(x, 0, maxBytes)
 			if err != nil {
 				return fail("dims", err)
@@ -183,22 +181,21 @@ func (w *worker) placement(it *item, v *fastjson.Value) error {
 			}
 			size *= n
 		}
-		if len(dims) > 0 {
+		if dims.Len() > 0 {
 			l.bytes = uint64(size)
 		}
 		if l.mem.InDRAM() {
 			l.parts = 1
 		}
 	}
-	if al := obj.Get("alias"); al != nil && al.Type() == fastjson.TypeArray {
-		for _, x := range al.GetArray() {
+	if al := obj.Get("alias"); al.Kind() == jsonscan.Array {
+		for _, x := range al.All() {
 			// [set, location, kind] or the older [location, kind].
-			parts := x.GetArray()
-			n := len(parts)
-			if n < 2 || n > 3 || text(parts[n-2]) == nil {
+			n := x.Len()
+			if n < 2 || n > 3 || text(x.At(n-2)) == nil {
 				return fail("alias", fmt.Errorf("expected [set, location, kind] or [location, kind]"))
 			}
-			o.alias = append(o.alias, aliasPair{uint32(len(o.locs)), o.keep(text(parts[n-2])), it.at})
+			o.alias = append(o.alias, aliasPair{uint32(len(o.locs)), o.keep(text(x.At(n - 2))), it.at})
 		}
 	}
 	o.locs = append(o.locs, l)

@@ -6,29 +6,29 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/valyala/fastjson"
+	"perfsim/io/internal/jsonscan"
 )
 
 // trips returns how often the loop's body runs, 0 where the bounds are not
 // known before it runs.
 func (w *worker) trips(f *fields) (uint64, error) {
 	lb, ub, stride := f.lb, f.ub, f.stride
-	for _, axis := range []*fastjson.Value{f.dynAxis, f.axis} {
-		if axis == nil || axis.Type() != fastjson.TypeObject {
+	for _, axis := range []jsonscan.Value{f.dynAxis, f.axis} {
+		if axis.Kind() != jsonscan.Object {
 			continue
 		}
-		if v := axis.Get("ub"); v != nil {
+		if v := axis.Get("ub"); v.Kind() != jsonscan.Absent {
 			lb, ub, stride = axis.Get("lb"), v, axis.Get("stride")
 		}
 	}
-	if ub == nil {
+	if ub.Kind() == jsonscan.Absent {
 		w.note("unknown-trip-count", nil)
 		return 0, nil
 	}
 	var bound [3]int64
 	for i, b := range []struct {
 		key string
-		v   *fastjson.Value
+		v   jsonscan.Value
 		def int64
 	}{{"lb", lb, 0}, {"ub", ub, 0}, {"stride", stride, 1}} {
 		n, known, err := evaluate(b.v, b.def)
@@ -77,11 +77,11 @@ const maxTrips = 1 << 48
 
 // evaluate returns the value of a bound, and whether it is a constant: a
 // number, or an affine expression (docs/birjson.md) of constants.
-func evaluate(v *fastjson.Value, def int64) (int64, bool, error) {
-	if v == nil || v.Type() == fastjson.TypeNull {
+func evaluate(v jsonscan.Value, def int64) (int64, bool, error) {
+	if v.Kind() <= jsonscan.Null {
 		return def, true, nil
 	}
-	if v.Type() != fastjson.TypeObject {
+	if v.Kind() != jsonscan.Object {
 		n, err := number(v, -maxCount, maxCount)
 		return n, true, err
 	}
@@ -94,11 +94,11 @@ func evaluate(v *fastjson.Value, def int64) (int64, bool, error) {
 	}
 	switch kind := string(text(v.Get("kind"))); kind {
 	case "", "AffExprKind", "SumKind":
-		if v.Get("op") != nil {
+		if v.Get("op").Kind() != jsonscan.Absent {
 			return 0, false, nil
 		}
 		sum, ok, err := evaluate(v.Get("c"), 0)
-		for _, t := range v.GetArray("terms") {
+		for _, t := range v.Get("terms").All() {
 			if !ok || err != nil {
 				break
 			}
@@ -106,7 +106,7 @@ func evaluate(v *fastjson.Value, def int64) (int64, bool, error) {
 			coeff := int64(1)
 			term := t
 			if kind != "SumKind" {
-				if term = t.Get("idx"); term == nil {
+				if term = t.Get("idx"); term.Kind() == jsonscan.Absent {
 					return 0, false, nil // an axis of version 1
 				}
 				if coeff, ok, err = evaluate(t.Get("coeff"), 1); !ok || err != nil {
@@ -163,14 +163,14 @@ func plus(a, b int64) (int64, error) {
 
 // axis keeps the loop's axis unless the trip count says it all.
 func (w *worker) axis(in *instr, f *fields) {
-	if f.axis == nil {
+	if f.axis.Kind() == jsonscan.Absent {
 		return
 	}
-	obj, err := f.axis.Object()
-	if err == nil && obj.Len() == 3 && in.trip > 0 {
-		lb, e1 := number(orNull(obj.Get("lb")), 0, 0)
-		ub, e2 := number(orNull(obj.Get("ub")), 1, math.MaxInt64)
-		st, e3 := number(orNull(obj.Get("stride")), 1, 1)
+	obj, err := object(f.axis)
+	if err == nil && members(obj) == 3 && in.trip > 0 {
+		lb, e1 := number(obj.Get("lb"), 0, 0)
+		ub, e2 := number(obj.Get("ub"), 1, math.MaxInt64)
+		st, e3 := number(obj.Get("stride"), 1, 1)
 		if e1 == nil && e2 == nil && e3 == nil && lb == 0 && uint64(ub) == in.trip && st == 1 {
 			return
 		}
@@ -178,9 +178,10 @@ func (w *worker) axis(in *instr, f *fields) {
 	w.rest("LoopAxis", f.axis)
 }
 
-func orNull(v *fastjson.Value) *fastjson.Value {
-	if v == nil {
-		return fastjson.MustParse("null")
+// members counts the members of an object.
+func members(v jsonscan.Value) (n int) {
+	for m := v.Members(); m.Ok(); m = m.Next() {
+		n++
 	}
-	return v
+	return n
 }

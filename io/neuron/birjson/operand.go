@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 var operandKinds = [...]string{
@@ -23,20 +22,20 @@ func (w *worker) operands(in *instr, f *fields) error {
 	o := &w.b.out
 	in.ops.lo = uint32(len(o.ops))
 	in.late.lo = uint32(len(o.late))
-	for role, v := range [3]*fastjson.Value{f.ins, f.outs, f.indirect} {
+	for role, v := range [3]jsonscan.Value{f.ins, f.outs, f.indirect} {
 		w.opLeft[role] = w.opLeft[role][:0]
-		if v == nil || v.Type() == fastjson.TypeNull {
+		if v.Kind() <= jsonscan.Null {
 			continue
 		}
-		list, err := v.Array()
+		list, err := array(v)
 		if err != nil {
-			return fmt.Errorf("%s: is %s, not a list", operandKeys[role], v.Type())
+			return fmt.Errorf("%s: is %s, not a list", operandKeys[role], v.Kind())
 		}
-		if (in.holds || in.opcode.IsLoop()) && len(list) > 0 {
+		if (in.holds || in.opcode.IsLoop()) && list.Elements().Ok() {
 			w.rest(operandKeys[role], v) // a loop has no row in the operand table
 			continue
 		}
-		for i, e := range list {
+		for i, e := range list.All() {
 			if err := w.operand(components.OperandRole(role), i, e); err != nil {
 				return fmt.Errorf("%s[%d]: %w", operandKeys[role], i, err)
 			}
@@ -49,16 +48,17 @@ func (w *worker) operands(in *instr, f *fields) error {
 }
 
 // operand parses one operand.
-func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Value) error {
-	obj, err := v.Object()
+func (w *worker) operand(role components.OperandRole, index int, v jsonscan.Value) error {
+	obj, err := object(v)
 	if err != nil {
-		return fmt.Errorf("is %s, not an object", v.Type())
+		return fmt.Errorf("is %s, not an object", v.Kind())
 	}
 	o := &w.b.out
 	op := components.AccessPattern{Role: role, Kind: components.OperandOther, DType: components.NoDType}
 	var left []member
-	var ap, actual, memref, set, offset, reg, owner, kind, ours *fastjson.Value
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	var ap, actual, memref, set, offset, reg, owner, kind, ours jsonscan.Value
+	for x := obj.Members(); x.Ok(); x = x.Next() {
+		key, v := x.Key(), x.Value()
 		switch string(key) {
 		case "kind":
 			kind = v
@@ -75,11 +75,12 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 		case "regref":
 			reg = v
 		case "dtype":
-			d, ok := components.ParseDType(string(text(v)))
+			name := text(v)
+			d, ok := components.ParseDType(string(name))
 			if !ok {
-				w.note("unknown-dtype", text(v))
+				w.note("unknown-dtype", name)
 			}
-			if op.DType = d; !ok || d.String() != string(text(v)) {
+			if op.DType = d; !ok || d.String() != string(name) {
 				left = append(left, member{key: "dtype", value: v})
 			}
 		case "memref_owner_func":
@@ -92,22 +93,23 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 		default:
 			left = append(left, member{key: keyString(key), value: v})
 		}
-	})
+	}
+	kindName := text(kind)
 	for k, n := range operandKinds {
-		if string(text(kind)) == n {
+		if string(kindName) == n {
 			op.Kind = components.OperandKind(k)
 		}
 	}
 	if op.Kind == components.OperandOther {
-		w.note("unknown-operand-kind", text(kind))
-		if kind != nil {
+		w.note("unknown-operand-kind", kindName)
+		if kind.Kind() != jsonscan.Absent {
 			left = append(left, member{key: "kind", value: kind})
 		}
 	}
-	if actual != nil && actual.Type() == fastjson.TypeArray && ap == nil {
+	if actual.Kind() == jsonscan.Array && ap.Kind() == jsonscan.Absent {
 		ap = actual
 	}
-	if ap != nil {
+	if ap.Kind() != jsonscan.Absent {
 		whole, err := w.pattern(&op, ap)
 		if err != nil {
 			return fmt.Errorf("ap: %w", err)
@@ -117,18 +119,18 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 		}
 	}
 	var off int64
-	if offset != nil && offset.Type() != fastjson.TypeNull {
-		if offset.Type() == fastjson.TypeObject { // an expression
+	if offset.Kind() > jsonscan.Null {
+		if offset.Kind() == jsonscan.Object { // an expression
 			left = append(left, member{key: "offset", value: offset})
 		} else if off, err = number(offset, -maxBytes, maxBytes); err != nil {
 			return fmt.Errorf("offset: %w", err)
 		}
 	}
 	name := text(memref)
-	if reg != nil {
+	if reg.Kind() != jsonscan.Absent {
 		// A register access names its register; in a register access pattern
 		// the register is the index and the tensor is what is accessed.
-		if name == nil && set == nil {
+		if name == nil && set.Kind() == jsonscan.Absent {
 			name = text(reg)
 		} else {
 			left = append(left, member{key: "regref", value: reg})
@@ -141,7 +143,7 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 	} else if off != 0 {
 		left = append(left, member{key: "offset", value: offset})
 	}
-	if ours != nil && ours.Type() == fastjson.TypeObject {
+	if ours.Kind() == jsonscan.Object {
 		if err := w.address(&op, ours); err != nil {
 			return fmt.Errorf("perfsim: %w", err)
 		}
@@ -155,7 +157,7 @@ func (w *worker) operand(role components.OperandRole, index int, v *fastjson.Val
 
 // address reads our own member of an operand: where it is, where that does
 // not follow from a location.
-func (w *worker) address(op *components.AccessPattern, v *fastjson.Value) error {
+func (w *worker) address(op *components.AccessPattern, v jsonscan.Value) error {
 	for _, x := range []struct {
 		key  string
 		most int64
@@ -165,7 +167,7 @@ func (w *worker) address(op *components.AccessPattern, v *fastjson.Value) error 
 		{"base", maxParts, func(n int64) { op.Base = uint16(n) }},
 		{"memory", math.MaxUint8, func(n int64) { op.Memory = components.Memory(n) }},
 	} {
-		if f := v.Get(x.key); f != nil {
+		if f := v.Get(x.key); f.Kind() != jsonscan.Absent {
 			n, err := number(f, 0, x.most)
 			if err != nil {
 				return fmt.Errorf("%s: %w", x.key, err)
@@ -194,31 +196,35 @@ func (w *worker) whereabouts(op *components.AccessPattern, name, set, owner []by
 
 // pattern reads the (step, count) pairs of an access pattern. It returns
 // false where some are expressions, which have no number yet.
-func (w *worker) pattern(op *components.AccessPattern, v *fastjson.Value) (bool, error) {
-	list, err := v.Array()
+func (w *worker) pattern(op *components.AccessPattern, v jsonscan.Value) (bool, error) {
+	list, err := array(v)
 	if err != nil {
 		return false, err
 	}
-	if len(list) > 255 {
-		return false, fmt.Errorf("%d dimensions", len(list))
+	if n := list.Len(); n > 255 {
+		return false, fmt.Errorf("%d dimensions", n)
 	}
 	o := &w.b.out
 	lo := len(o.steps)
 	total := uint64(1)
-	for _, e := range list {
-		pair := e.GetArray()
-		if len(pair) != 2 {
-			return false, fmt.Errorf("expected [step, count], found %s", clip(string(e.MarshalTo(nil))))
+	for _, e := range list.All() {
+		first := e.Elements()
+		second := first
+		if first.Ok() {
+			second = first.Next()
 		}
-		if pair[0].Type() == fastjson.TypeObject || pair[1].Type() == fastjson.TypeObject {
+		if !second.Ok() || second.Next().Ok() {
+			return false, fmt.Errorf("expected [step, count], found %s", clip(string(e.AppendTo(nil))))
+		}
+		if first.Value().Kind() == jsonscan.Object || second.Value().Kind() == jsonscan.Object {
 			o.steps, o.counts = o.steps[:lo], o.counts[:lo]
 			return false, nil
 		}
-		step, err := number(pair[0], -maxBytes, maxBytes)
+		step, err := number(first.Value(), -maxBytes, maxBytes)
 		if err != nil {
 			return false, fmt.Errorf("step %w", err)
 		}
-		count, err := number(pair[1], 0, maxCount)
+		count, err := number(second.Value(), 0, maxCount)
 		if err != nil {
 			return false, fmt.Errorf("count %w", err)
 		}

@@ -9,17 +9,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/io/internal/jsonscan"
 )
 
 // worker parses batches. Every goroutine has its own.
 type worker struct {
-	b      *batch
-	known  map[string]components.Opcode
-	parser fastjson.Parser
+	b     *batch
+	known map[string]components.Opcode
+	tape  jsonscan.Tape
 
 	left   []member         // what has no column
 	opLeft [3][]operandLeft // the same of the operands, by role
@@ -89,10 +87,15 @@ func (w *worker) item(it *item) error {
 		return nil
 	}
 	raw := w.b.text[it.lo:it.hi]
-	v, err := w.parser.ParseBytes(raw)
-	if err != nil {
-		return w.syntax(it, raw, err)
+	v, ok := w.tape.Parse(raw)
+	if !ok {
+		return w.syntax(it, raw)
 	}
+	return w.value(it, v)
+}
+
+// value reads one item from its value.
+func (w *worker) value(it *item, v jsonscan.Value) error {
 	switch it.kind {
 	case itemAlloc:
 		return w.allocation(it, v)
@@ -104,12 +107,12 @@ func (w *worker) item(it *item) error {
 }
 
 // syntax finds out where in raw the JSON is wrong.
-func (w *worker) syntax(it *item, raw []byte, err error) error {
+func (w *worker) syntax(it *item, raw []byte) error {
 	var any json.RawMessage
 	strict := json.Unmarshal(raw, &any)
 	se, ok := errors.AsType[*json.SyntaxError](strict)
-	if !ok { // the parser names every level around the mistake
-		return fmt.Errorf("malformed JSON: %.200s", err)
+	if !ok {
+		return errors.New("malformed JSON")
 	}
 	if it.holds { // raw is not as it stands in the input
 		return fmt.Errorf("malformed JSON: %w", strict)
@@ -129,20 +132,19 @@ func (w *worker) syntax(it *item, raw []byte, err error) error {
 }
 
 // instruction parses one instruction.
-func (w *worker) instruction(it *item, v *fastjson.Value) error {
+func (w *worker) instruction(it *item, v jsonscan.Value) error {
 	o := &w.b.out
 	in := instr{row: it.row, block: it.block, at: it.at, holds: it.holds}
 	var f fields
 	w.left = w.left[:0]
 	w.raw = w.raw[:0]
-	obj := v.GetObject()
-	obj.Visit(func(key []byte, v *fastjson.Value) {
-		if p := f.of(key); p != nil {
-			*p = v
-			return
+	for x := v.Members(); x.Ok(); x = x.Next() {
+		if p := f.of(x.Key()); p != nil {
+			*p = x.Value()
+			continue
 		}
-		w.left = append(w.left, member{key: keyString(key), value: v})
-	})
+		w.left = append(w.left, member{key: keyString(x.Key()), value: x.Value()})
+	}
 	err := w.fill(&in, &f)
 	if err != nil {
 		return fmt.Errorf("instruction %s: %w", w.called(&in, &f), err)
@@ -162,12 +164,12 @@ func (w *worker) called(in *instr, f *fields) string {
 // fields are the members of an instruction that have columns, or from which a
 // column follows.
 type fields struct {
-	name, opcode, engine, queue, debug, ins, outs, indirect, deps, carried, unroll, sync        *fastjson.Value
-	blocks, axis, dynAxis, lb, ub, stride, dge, stream, local, trigger, target, start, end      *fastjson.Value
-	transpose, accStart, accStop, accFlag, mode, scan, scalarTT, constant, fn, op, op0, perfsim *fastjson.Value
+	name, opcode, engine, queue, debug, ins, outs, indirect, deps, carried, unroll, sync        jsonscan.Value
+	blocks, axis, dynAxis, lb, ub, stride, dge, stream, local, trigger, target, start, end      jsonscan.Value
+	transpose, accStart, accStop, accFlag, mode, scan, scalarTT, constant, fn, op, op0, perfsim jsonscan.Value
 }
 
-func (f *fields) of(key []byte) **fastjson.Value {
+func (f *fields) of(key []byte) *jsonscan.Value {
 	switch string(key) {
 	case "name":
 		return &f.name
@@ -248,8 +250,8 @@ func (f *fields) of(key []byte) **fastjson.Value {
 }
 
 // rest keeps a member that is not, or not wholly, expressed by columns.
-func (w *worker) rest(key string, v *fastjson.Value) {
-	if v != nil {
+func (w *worker) rest(key string, v jsonscan.Value) {
+	if v.Kind() != jsonscan.Absent {
 		w.left = append(w.left, member{key: key, value: v})
 	}
 }
@@ -267,7 +269,7 @@ func (w *worker) fill(in *instr, f *fields) error {
 	if err := w.operands(in, f); err != nil {
 		return err
 	}
-	if f.perfsim != nil {
+	if f.perfsim.Kind() != jsonscan.Absent {
 		if err := w.ours(in, f.perfsim, &flags); err != nil {
 			return fmt.Errorf("perfsim: %w", err)
 		}
@@ -294,13 +296,13 @@ func (w *worker) fill(in *instr, f *fields) error {
 	if err := w.scheduled(f); err != nil {
 		return err
 	}
-	if f.blocks != nil && !in.holds && f.blocks.Type() != fastjson.TypeNull {
+	if !in.holds && f.blocks.Kind() > jsonscan.Null {
 		w.rest("blocks", f.blocks)
 	}
 	w.rest("func", f.fn)
 	w.rest("op", f.op)
 	w.rest("op0", f.op0)
-	for _, v := range []*fastjson.Value{f.fn, f.op0, f.op} {
+	for _, v := range []jsonscan.Value{f.fn, f.op0, f.op} {
 		if b := text(v); len(b) > 0 {
 			in.fn = o.keep(b)
 			break
@@ -312,8 +314,8 @@ func (w *worker) fill(in *instr, f *fields) error {
 	}
 	w.rest("dma_blocks", f.trigger)
 	in.refs.lo = uint32(len(o.refs))
-	if in.opcode == components.OpcodeDMATrigger && !in.overrides && f.trigger != nil && f.trigger.Type() == fastjson.TypeArray {
-		for _, n := range f.trigger.GetArray() {
+	if in.opcode == components.OpcodeDMATrigger && !in.overrides && f.trigger.Kind() == jsonscan.Array {
+		for _, n := range f.trigger.All() {
 			if b := text(n); b != nil {
 				o.refs = append(o.refs, o.keep(b))
 			}
@@ -326,10 +328,10 @@ func (w *worker) fill(in *instr, f *fields) error {
 // identity reads name, opcode, engine and queue.
 func (w *worker) identity(in *instr, f *fields) error {
 	o := &w.b.out
-	if f.name != nil {
+	if f.name.Kind() != jsonscan.Absent {
 		name := text(f.name)
 		if name == nil {
-			return fmt.Errorf("name: is %s, not a string", f.name.Type())
+			return fmt.Errorf("name: is %s, not a string", f.name.Kind())
 		}
 		in.name = o.keep(name)
 		in.hash = hashName(name)
@@ -344,10 +346,10 @@ func (w *worker) identity(in *instr, f *fields) error {
 		in.opcode = components.NumOpcodes
 		w.note("unknown-opcode", op)
 	}
-	if f.engine != nil && f.engine.Type() != fastjson.TypeNull {
+	if f.engine.Kind() > jsonscan.Null {
 		e := text(f.engine)
 		if in.engine, ok = components.ParseEngine(string(e)); !ok {
-			return fmt.Errorf("engine: %q is no engine of the machine (Unassigned, Pool, Activation, PE, DMA, DVE, SP or ALL)", clip(strings.Trim(string(f.engine.MarshalTo(nil)), `"`)))
+			return fmt.Errorf("engine: %q is no engine of the machine (Unassigned, Pool, Activation, PE, DMA, DVE, SP or ALL)", clip(strings.Trim(string(f.engine.AppendTo(nil)), `"`)))
 		}
 	}
 	if q := text(f.queue); q != nil {
@@ -363,9 +365,9 @@ func (w *worker) identity(in *instr, f *fields) error {
 func (w *worker) markers(in *instr, f *fields) components.Flags {
 	op := in.opcode
 	flags := baseFlags(op, in.engine, in.holds)
-	take := func(key string, v *fastjson.Value, flag components.Flags, yes bool) {
+	take := func(key string, v jsonscan.Value, flag components.Flags, yes bool) {
 		switch {
-		case v == nil:
+		case v.Kind() == jsonscan.Absent:
 		case yes:
 			flags |= flag
 		default:
@@ -401,20 +403,20 @@ func (w *worker) markers(in *instr, f *fields) components.Flags {
 	take("is_tensor_tensor_scan", f.scan, components.FlagScan, isTrue(f.scan))
 	take("is_scalar_tensor_tensor", f.scalarTT, components.FlagScalarTT, isTrue(f.scalarTT))
 	take("is_local", f.local, components.FlagLocal, op.IsCollective() && isTrue(f.local))
-	if f.constant != nil {
+	if f.constant.Kind() != jsonscan.Absent {
 		w.rest("constant", f.constant)
 		if op == components.OpcodeMemset && isZero(f.constant) {
 			flags |= components.FlagZeroConst
 		}
 	}
 	stream := 0
-	if f.stream != nil {
+	if f.stream.Kind() != jsonscan.Absent {
 		n, err := number(f.stream, 0, components.NumStreams-1)
 		if op.IsCollective() && err == nil {
 			stream = int(n)
 		} else {
 			if op.IsCollective() {
-				w.note("stream-id", f.stream.MarshalTo(nil))
+				w.note("stream-id", f.stream.AppendTo(nil))
 			}
 			w.rest("stream_id", f.stream)
 		}
@@ -447,8 +449,8 @@ func baseFlags(op components.Opcode, engine components.Engine, holds bool) compo
 	return flags
 }
 
-func isZero(v *fastjson.Value) bool {
-	if v == nil || v.Type() != fastjson.TypeNumber {
+func isZero(v jsonscan.Value) bool {
+	if v.Kind() != jsonscan.Number {
 		return false
 	}
 	x, err := v.Float64()
@@ -474,17 +476,14 @@ func lane(op components.Opcode, engine components.Engine, flags components.Flags
 // accumulation group. The names are those of EngineAccumulationType; numbers
 // are its ordinals: Zero and ZeroAccumulate start a group. Where a group ends
 // it does not say.
-func accumulation(v *fastjson.Value) components.Flags {
-	if v == nil {
-		return 0
-	}
-	switch v.Type() {
-	case fastjson.TypeString:
+func accumulation(v jsonscan.Value) components.Flags {
+	switch v.Kind() {
+	case jsonscan.String:
 		switch string(text(v)) {
 		case "Zero", "ZeroAccumulate":
 			return components.FlagAccStart
 		}
-	case fastjson.TypeNumber:
+	case jsonscan.Number:
 		if n, err := v.Int64(); err == nil && (n == 1 || n == 3) {
 			return components.FlagAccStart
 		}
@@ -496,40 +495,40 @@ func accumulation(v *fastjson.Value) components.Flags {
 func (w *worker) dependencies(in *instr, f *fields) (rng, error) {
 	o := &w.b.out
 	r := rng{lo: uint32(len(o.deps))}
-	in.hasDeps = f.deps != nil || f.carried != nil
-	for i, v := range []*fastjson.Value{f.deps, f.carried} {
+	in.hasDeps = f.deps.Kind() != jsonscan.Absent || f.carried.Kind() != jsonscan.Absent
+	for i, v := range []jsonscan.Value{f.deps, f.carried} {
 		key := "dependencies"
 		if i == 1 {
 			key = "loop_carried_dependencies"
 		}
-		if v == nil || v.Type() == fastjson.TypeNull {
+		if v.Kind() <= jsonscan.Null {
 			continue
 		}
-		list, err := v.Array()
+		list, err := array(v)
 		if err != nil {
-			return r, fmt.Errorf("%s: is %s, not a list", key, v.Type())
+			return r, fmt.Errorf("%s: is %s, not a list", key, v.Kind())
 		}
-		for _, e := range list {
+		for _, e := range list.All() {
 			d := dep{kind: components.Flow, carried: i == 1}
 			if i == 1 {
 				d.distance = 1
 			}
 			name := text(e)
 			if name == nil {
-				parts := e.GetArray()
-				if len(parts) == 0 {
-					return r, fmt.Errorf("%s: expected a name or [name, kind], found %s", key, clip(string(e.MarshalTo(nil))))
+				parts := e.Len()
+				if parts == 0 {
+					return r, fmt.Errorf("%s: expected a name or [name, kind], found %s", key, clip(string(e.AppendTo(nil))))
 				}
-				if name = text(parts[0]); name == nil {
-					return r, fmt.Errorf("%s: the name is %s, not a string", key, parts[0].Type())
+				if name = text(e.At(0)); name == nil {
+					return r, fmt.Errorf("%s: the name is %s, not a string", key, e.At(0).Kind())
 				}
-				if len(parts) > 1 {
-					if d.kind, err = edgeKind(parts[1]); err != nil {
+				if parts > 1 {
+					if d.kind, err = edgeKind(e.At(1)); err != nil {
 						return r, fmt.Errorf("%s: %w", key, err)
 					}
 				}
-				if i == 1 && len(parts) > 2 {
-					if d.distance, err = distance(parts[2]); err != nil {
+				if i == 1 && parts > 2 {
+					if d.distance, err = distance(e.At(2)); err != nil {
 						return r, fmt.Errorf("%s: %w", key, err)
 					}
 				}
@@ -539,9 +538,9 @@ func (w *worker) dependencies(in *instr, f *fields) (rng, error) {
 			o.deps = append(o.deps, d)
 		}
 	}
-	if f.unroll != nil {
+	if f.unroll.Kind() != jsonscan.Absent {
 		w.rest("unroll_dependencies", f.unroll)
-		if n := len(f.unroll.GetArray()); n > 0 {
+		if f.unroll.Elements().Ok() {
 			w.note("unroll-dependency", nil)
 		}
 	}
@@ -549,8 +548,8 @@ func (w *worker) dependencies(in *instr, f *fields) (rng, error) {
 	return r, nil
 }
 
-func edgeKind(v *fastjson.Value) (components.EdgeKind, error) {
-	if v.Type() == fastjson.TypeString {
+func edgeKind(v jsonscan.Value) (components.EdgeKind, error) {
+	if v.Kind() == jsonscan.String {
 		k, ok := components.ParseEdgeKind(string(text(v)))
 		if !ok {
 			return 0, fmt.Errorf("unknown kind %q", clip(string(text(v))))
@@ -565,10 +564,10 @@ func edgeKind(v *fastjson.Value) (components.EdgeKind, error) {
 }
 
 // distance is that of the innermost loop, the last of the list.
-func distance(v *fastjson.Value) (int32, error) {
-	if list := v.GetArray(); len(list) > 0 {
-		v = list[len(list)-1]
-	} else if v.Type() == fastjson.TypeArray {
+func distance(v jsonscan.Value) (int32, error) {
+	if n := v.Len(); n > 0 {
+		v = v.At(n - 1)
+	} else if v.Kind() == jsonscan.Array {
 		return 1, nil
 	}
 	n, err := number(v, math.MinInt32, math.MaxInt32)
@@ -579,11 +578,11 @@ func distance(v *fastjson.Value) (int32, error) {
 }
 
 // debug reads where the instruction comes from.
-func (w *worker) debug(in *instr, v *fastjson.Value) error {
-	if v == nil {
+func (w *worker) debug(in *instr, v jsonscan.Value) error {
+	if v.Kind() == jsonscan.Absent {
 		return nil
 	}
-	obj, err := v.Object()
+	obj, err := object(v)
 	if err != nil {
 		w.rest("debug", v)
 		return nil
@@ -592,26 +591,27 @@ func (w *worker) debug(in *instr, v *fastjson.Value) error {
 	var file, op []byte
 	line := int64(-1)
 	var left []member
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for x := obj.Members(); x.Ok(); x = x.Next() {
+		key, v := x.Key(), x.Value()
 		switch string(key) {
 		case "filename", "fileName":
 			if b := text(v); b != nil {
 				file = b
-				return
+				continue
 			}
 		case "lineno", "lineNo":
 			if n, err := number(v, 0, math.MaxInt32); err == nil {
 				line = n
-				return
+				continue
 			}
 		case "op_name", "opName":
 			if b := text(v); b != nil {
 				op = b
-				return
+				continue
 			}
 		}
 		left = append(left, member{key: keyString(key), value: v})
-	})
+	}
 	if len(file) > 0 {
 		lo := len(o.str)
 		o.str = append(o.str, file...)
@@ -628,9 +628,9 @@ func (w *worker) debug(in *instr, v *fastjson.Value) error {
 func (w *worker) scheduled(f *fields) error {
 	for _, t := range []struct {
 		key string
-		v   *fastjson.Value
+		v   jsonscan.Value
 	}{{"scheduled_start", f.start}, {"scheduled_end", f.end}} {
-		if t.v == nil || t.v.Type() == fastjson.TypeNull {
+		if t.v.Kind() <= jsonscan.Null {
 			continue
 		}
 		n, err := number(t.v, 0, math.MaxInt64)

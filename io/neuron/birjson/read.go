@@ -119,13 +119,15 @@ func (p *splitter) apply(m *components.Module) error {
 		return nil
 	}
 	var parser fastjson.Parser
-	v, err := parser.ParseBytes(p.ours)
+	_, err := parser.ParseBytes(p.ours) // it says what is wrong
 	if err != nil {
 		return fmt.Errorf("perfsim: malformed JSON: %w", err)
 	}
-	if d := v.GetArray("declared"); len(d) == int(components.NumEdgeKinds) {
+	var tape jsonscan.Tape
+	v, _ := tape.Parse(p.ours)
+	if d := v.Get("declared"); d.Len() == int(components.NumEdgeKinds) {
 		p.declared = new([components.NumEdgeKinds]uint64)
-		for k, x := range d {
+		for k, x := range d.All() {
 			n, err := number(x, 0, math.MaxInt64)
 			if err != nil {
 				return fmt.Errorf("perfsim: declared: %w", err)
@@ -133,20 +135,20 @@ func (p *splitter) apply(m *components.Module) error {
 			p.declared[k] = uint64(n)
 		}
 	}
-	lanes := v.GetArray("lanes")
-	if len(lanes) == 0 {
+	lanes := v.Get("lanes")
+	if lanes.Len() == 0 {
 		return nil
 	}
-	if len(lanes) > math.MaxUint16 {
-		return fmt.Errorf("perfsim: %d lanes", len(lanes))
+	if n := lanes.Len(); n > math.MaxUint16 {
+		return fmt.Errorf("perfsim: %d lanes", n)
 	}
 	for _, c := range m.Lanes.Columns() {
 		c.Reset()
 	}
-	for i, l := range lanes {
+	for i, l := range lanes.All() {
 		engine, ok := components.ParseEngine(string(text(l.Get("engine"))))
-		kind := l.GetInt("kind")
-		core := l.GetInt("core")
+		kind, _ := l.Get("kind").Int64()
+		core, _ := l.Get("core").Int64()
 		if !ok || kind < 0 || kind > 255 || core < 0 || core > math.MaxUint16 {
 			return fmt.Errorf("perfsim: lane %d is malformed", i)
 		}

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // syncNames are the names of the operations in the member "op", which we add
@@ -16,13 +15,13 @@ var syncNames = [...]string{components.WaitGE: "WaitGE", components.WaitEQ: "Wai
 
 // syncs reads sync_info: waits for semaphores and what is added to them when
 // the instruction completes (docs/birjson.md).
-func (w *worker) syncs(in *instr, v *fastjson.Value) error {
+func (w *worker) syncs(in *instr, v jsonscan.Value) error {
 	o := &w.b.out
 	in.syncs = rng{uint32(len(o.syncs)), uint32(len(o.syncs))}
-	if v == nil || v.Type() == fastjson.TypeNull {
+	if v.Kind() <= jsonscan.Null {
 		return nil
 	}
-	obj, err := v.Object()
+	obj, err := object(v)
 	if err != nil {
 		return fmt.Errorf("sync_info: %w", err)
 	}
@@ -35,19 +34,16 @@ func (w *worker) syncs(in *instr, v *fastjson.Value) error {
 		op         components.SyncOp
 	}{{"on_wait", "wait_value", components.WaitGE}, {"on_update", "update_value", components.SetInc}} {
 		list := obj.Get(side.key)
-		if list == nil {
-			continue
-		}
-		for _, e := range list.GetArray() {
+		for _, e := range list.All() {
 			s := syncOp{op: side.op, space: 'S'}
-			if x := e.Get("id"); x != nil {
+			if x := e.Get("id"); x.Kind() != jsonscan.Absent {
 				n, err := number(x, 0, math.MaxUint32)
 				if err != nil {
 					return fmt.Errorf("sync_info: id: %w", err)
 				}
 				s.id = uint32(n)
 			}
-			if x := e.Get(side.value); x != nil {
+			if x := e.Get(side.value); x.Kind() != jsonscan.Absent {
 				if s.value, err = number(x, math.MinInt64, math.MaxInt64); err != nil {
 					return fmt.Errorf("sync_info: %s: %w", side.value, err)
 				}
@@ -59,7 +55,7 @@ func (w *worker) syncs(in *instr, v *fastjson.Value) error {
 					}
 				}
 			}
-			if x := e.Get("space"); x != nil {
+			if x := e.Get("space"); x.Kind() != jsonscan.Absent {
 				n, err := number(x, 0, 255)
 				if err != nil {
 					return fmt.Errorf("sync_info: space: %w", err)

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/io/format"
+	"perfsim/io/internal/jsonscan"
 )
 
 // errNotFinite is what a number that is no number gives.
@@ -79,23 +78,26 @@ func validNumber(s string) bool {
 }
 
 // number returns an integer value, which must lie within lo and hi.
-func number(v *fastjson.Value, lo, hi int64) (int64, error) {
+func number(v jsonscan.Value, lo, hi int64) (int64, error) {
 	var n int64
 	var err error
-	switch v.Type() {
-	case fastjson.TypeNumber:
+	switch v.Kind() {
+	case jsonscan.Number:
 		if n, err = v.Int64(); err != nil {
-			n, err = parseInt(string(v.MarshalTo(nil)))
+			n, err = parseInt(string(v.AppendTo(nil)))
 		}
-	case fastjson.TypeString:
-		var b []byte
-		b, _ = v.StringBytes()
+	case jsonscan.String:
+		b := v.Bytes()
 		n, err = parseInt(string(b))
 		if err == nil {
 			err = fmt.Errorf("%q is a string, not a number", clip(string(b)))
 		}
 	default:
-		err = fmt.Errorf("is %s, not a number", v.Type())
+		kind := v.Kind()
+		if kind == jsonscan.Absent {
+			kind = jsonscan.Null
+		}
+		err = fmt.Errorf("is %s, not a number", kind)
 	}
 	if err != nil {
 		return 0, err
@@ -108,30 +110,37 @@ func number(v *fastjson.Value, lo, hi int64) (int64, error) {
 
 // isTrue tells whether v is true (or a number other than 0, as some writers
 // have it).
-func isTrue(v *fastjson.Value) bool {
-	if v == nil {
-		return false
-	}
-	if v.Type() == fastjson.TypeNumber {
+func isTrue(v jsonscan.Value) bool {
+	if v.Kind() == jsonscan.Number {
 		f, _ := v.Float64()
 		return f != 0
 	}
-	return v.Type() == fastjson.TypeTrue
+	return v.Kind() == jsonscan.True
 }
 
 // text returns the bytes of a string value, nil for anything else.
-func text(v *fastjson.Value) []byte {
-	if v == nil || v.Type() != fastjson.TypeString {
-		return nil
+func text(v jsonscan.Value) []byte { return v.Bytes() }
+
+// object returns v where it is an object.
+func object(v jsonscan.Value) (jsonscan.Value, error) {
+	if v.Kind() != jsonscan.Object {
+		return v, fmt.Errorf("value doesn't contain object; it contains %s", v.Kind())
 	}
-	b, _ := v.StringBytes()
-	return b
+	return v, nil
 }
 
-// member is a key and its value, or where value is nil its JSON text.
+// array returns v where it is an array.
+func array(v jsonscan.Value) (jsonscan.Value, error) {
+	if v.Kind() != jsonscan.Array {
+		return v, fmt.Errorf("value doesn't contain array; it contains %s", v.Kind())
+	}
+	return v, nil
+}
+
+// member is a key and its value, or where value is absent its JSON text.
 type member struct {
 	key   string
-	value *fastjson.Value
+	value jsonscan.Value
 	raw   []byte
 }
 
@@ -152,7 +161,7 @@ func appendMembers(dst []byte, m []member) ([]byte, error) {
 		}
 		dst = appendString(dst, x.key)
 		dst = append(dst, ':')
-		if x.value == nil {
+		if x.value.Kind() == jsonscan.Absent {
 			dst = append(dst, x.raw...)
 		} else if dst, err = appendValue(dst, x.value); err != nil {
 			return dst, fmt.Errorf("%s: %w", clip(x.key), err)
@@ -165,28 +174,25 @@ func byKey(a, b member) int { return strings.Compare(a.key, b.key) }
 
 // appendValue appends v as compact JSON. It fails on a number that JSON does
 // not have, which the parser lets through.
-func appendValue(dst []byte, v *fastjson.Value) ([]byte, error) {
+func appendValue(dst []byte, v jsonscan.Value) ([]byte, error) {
 	var err error
-	switch v.Type() {
-	case fastjson.TypeObject:
+	switch v.Kind() {
+	case jsonscan.Object:
 		dst = append(dst, '{')
 		first := true
-		v.GetObject().Visit(func(key []byte, v *fastjson.Value) {
-			if err != nil {
-				return
-			}
+		for m := v.Members(); m.Ok() && err == nil; m = m.Next() {
 			if !first {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = appendString(dst, key)
+			dst = appendString(dst, m.Key())
 			dst = append(dst, ':')
-			dst, err = appendValue(dst, v)
-		})
+			dst, err = appendValue(dst, m.Value())
+		}
 		return append(dst, '}'), err
-	case fastjson.TypeArray:
+	case jsonscan.Array:
 		dst = append(dst, '[')
-		for i, e := range v.GetArray() {
+		for i, e := range v.All() {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
@@ -195,17 +201,17 @@ func appendValue(dst []byte, v *fastjson.Value) ([]byte, error) {
 			}
 		}
 		return append(dst, ']'), nil
-	case fastjson.TypeString:
+	case jsonscan.String:
 		return appendString(dst, text(v)), nil
-	case fastjson.TypeNumber:
+	case jsonscan.Number:
 		at := len(dst)
-		dst = v.MarshalTo(dst)
+		dst = v.AppendTo(dst)
 		if !validNumber(string(dst[at:])) {
 			return dst, fmt.Errorf("%s is not a number as JSON has them", clip(string(dst[at:])))
 		}
 		return dst, nil
 	default:
-		return v.MarshalTo(dst), nil
+		return v.AppendTo(dst), nil
 	}
 }
 
@@ -229,9 +235,9 @@ func unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}
-	var p fastjson.Parser
-	v, err := p.ParseBytes(raw)
-	if err != nil {
+	var tape jsonscan.Tape
+	v, ok := tape.Parse(raw)
+	if !ok {
 		return ""
 	}
 	return strings.ToValidUTF8(string(text(v)), "\uFFFD")

@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
 	"perfsim/ecs"
 	"perfsim/io/format"
+	"perfsim/io/internal/jsonscan"
 )
 
 // Exporter is the format as the list of formats knows it.
@@ -51,10 +50,10 @@ type encoder struct {
 	repeated ecs.Bits
 	markDep  bool // the next instruction says that its function has no dependencies
 
-	parser  fastjson.Parser
+	tape    jsonscan.Tape
 	textSym ecs.Symbol
 	texts   []member // of textSym's object
-	opTexts [3][]*fastjson.Value
+	opTexts [3]jsonscan.Value
 	isJSON  bool
 	scratch []byte
 	locEnd  []uint32 // by function: end of its rows of the location table

@@ -3,12 +3,12 @@ package birjson
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
-
-	"github.com/valyala/fastjson"
 
 	"perfsim/components"
 	"perfsim/ecs"
+	"perfsim/io/internal/jsonscan"
 )
 
 // instruction writes row i and, where it is a loop, its blocks; it returns the
@@ -163,8 +163,8 @@ func (e *encoder) takeText(row int) {
 	if len(b) < 2 || b[0] != '{' {
 		return
 	}
-	v, err := e.parser.ParseBytes(b)
-	if err != nil {
+	v, ok := e.tape.Parse(b)
+	if !ok {
 		return
 	}
 	// Only what leftovers made is taken apart again; anything else that
@@ -176,22 +176,22 @@ func (e *encoder) takeText(row int) {
 	}
 	e.isJSON = true
 	last := ""
-	v.GetObject().Visit(func(key []byte, v *fastjson.Value) {
-		e.isJSON = e.isJSON && keyString(key) > last
-		last = keyString(key)
-	})
+	for x := v.Members(); x.Ok(); x = x.Next() {
+		key := keyString(x.Key())
+		e.isJSON = e.isJSON && key > last
+		last = key
+	}
 	if !e.isJSON {
 		return
 	}
-	v.GetObject().Visit(func(key []byte, v *fastjson.Value) {
-		for role, k := range operandKeys {
-			if string(key) == k {
-				e.opTexts[role] = v.GetArray()
-				return
-			}
+	for x := v.Members(); x.Ok(); x = x.Next() {
+		key := keyString(x.Key())
+		if role := slices.Index(operandKeys[:], key); role >= 0 {
+			e.opTexts[role] = x.Value()
+			continue
 		}
-		e.texts = append(e.texts, member{key: keyString(key), value: v})
-	})
+		e.texts = append(e.texts, member{key: key, value: x.Value()})
+	}
 }
 
 // objectWriter writes members in the order of their keys and puts the
@@ -244,11 +244,19 @@ func (w *objectWriter) leftover() {
 	w.e.value(x.value)
 }
 
-func (e *encoder) value(v *fastjson.Value) {
+func (e *encoder) value(v jsonscan.Value) {
 	var err error
 	if e.buf, err = appendValue(e.buf, v); err != nil && e.err == nil {
 		e.err = err
 	}
+}
+
+// appendMembersOf appends the members of an object.
+func appendMembersOf(list []member, v jsonscan.Value) []member {
+	for x := v.Members(); x.Ok(); x = x.Next() {
+		list = append(list, member{key: keyString(x.Key()), value: x.Value()})
+	}
+	return list
 }
 
 func (w *objectWriter) close() {
@@ -259,16 +267,16 @@ func (w *objectWriter) close() {
 }
 
 // get returns a leftover member.
-func (w *objectWriter) get(key string) *fastjson.Value {
+func (w *objectWriter) get(key string) jsonscan.Value {
 	for _, x := range w.all {
 		if x.key == key {
 			return x.value
 		}
 	}
-	return nil
+	return jsonscan.Value{}
 }
 
-func (w *objectWriter) has(key string) bool  { return w.get(key) != nil }
+func (w *objectWriter) has(key string) bool  { return w.get(key).Kind() != jsonscan.Absent }
 func (w *objectWriter) free(key string) bool { return !w.has(key) }
 
 // marker writes a member that a reader takes for a flag, unless the leftovers
@@ -299,7 +307,7 @@ func (e *encoder) debug(w *objectWriter, row int) {
 	source, hlo := e.m.Symbols.Bytes(t.Source.Get(row)), t.HLO.Get(row)
 	left := w.get("debug")
 	if len(source) == 0 && hlo == 0 {
-		if left != nil {
+		if left.Kind() != jsonscan.Absent {
 			w.upTo("debug")
 			w.comma()
 			e.str(`"debug":`)
@@ -309,9 +317,7 @@ func (e *encoder) debug(w *objectWriter, row int) {
 	}
 	w.key("debug")
 	d := objectWriter{e: e}
-	if left != nil && left.Type() == fastjson.TypeObject {
-		left.GetObject().Visit(func(key []byte, v *fastjson.Value) { d.left = append(d.left, member{key: keyString(key), value: v}) })
-	}
+	d.left = appendMembersOf(d.left, left)
 	d.open()
 	file, line := splitSource(source)
 	if len(file) > 0 {

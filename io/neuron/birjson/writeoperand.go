@@ -4,15 +4,15 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // operands writes the list of one role; always tells to write an empty one.
 func (e *encoder) operands(w *objectWriter, role components.OperandRole, always bool) {
 	n := 0
-	left := e.opTexts[role]
+	list := e.opTexts[role]
+	left := list.Elements()
 	for i := range e.ops {
 		if e.ops[i].Role != role {
 			continue
@@ -23,9 +23,9 @@ func (e *encoder) operands(w *objectWriter, role components.OperandRole, always 
 		} else {
 			e.str(",")
 		}
-		var v *fastjson.Value
-		if n < len(left) {
-			v = left[n]
+		var v jsonscan.Value
+		if left.Ok() {
+			v, left = left.Value(), left.Next()
 		}
 		e.operand(&e.ops[i], v)
 		n++
@@ -33,10 +33,10 @@ func (e *encoder) operands(w *objectWriter, role components.OperandRole, always 
 	switch {
 	case n > 0:
 		e.str("]")
-	case len(left) > 0: // kept whole: those of a loop
+	case left.Ok(): // kept whole: those of a loop
 		w.key(operandKeys[role])
 		e.str("[")
-		for i, v := range left {
+		for i, v := range list.All() {
 			if i > 0 {
 				e.str(",")
 			}
@@ -49,14 +49,10 @@ func (e *encoder) operands(w *objectWriter, role components.OperandRole, always 
 	}
 }
 
-func (e *encoder) operand(o *components.AccessPattern, left *fastjson.Value) {
+func (e *encoder) operand(o *components.AccessPattern, left jsonscan.Value) {
 	m := e.m
 	w := objectWriter{e: e}
-	if left != nil {
-		if obj, err := left.Object(); err == nil {
-			obj.Visit(func(key []byte, v *fastjson.Value) { w.left = append(w.left, member{key: keyString(key), value: v}) })
-		}
-	}
+	w.left = appendMembersOf(w.left, left)
 	w.open()
 	if len(o.Counts) > 0 && w.free("ap") {
 		w.key("ap")

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // section is a top-level array that is read.
@@ -143,7 +144,7 @@ func (r *result) reset() {
 
 // worker parses chunks. One goroutine uses it.
 type worker struct {
-	json  fastjson.Parser
+	tape  jsonscan.Tape
 	shape shaper
 	words map[string]uint32
 	out   *result
@@ -151,41 +152,58 @@ type worker struct {
 	in    instr
 	use   traffic
 	core  uint32 // of the current element
-	text  []byte
+	ops   []byte // the operand text
 	fn    []byte
 	trans bool
-	preds *fastjson.Value
-	num   []byte
+	preds jsonscan.Value
 	index int // of the element in its section
 }
 
 // parse fills c.out from c.buf. It stops at the first bad element.
 func (w *worker) parse(c *chunk) {
-	if w.words == nil {
-		w.words = map[string]uint32{}
-	}
-	clear(w.words)
-	c.out.reset()
-	w.out = &c.out
+	w.begin(c)
 	lo := 0
 	for i, hi := range c.ends {
 		w.index = c.first + i
-		if err := w.element(c, c.buf[lo:hi], c.offs[i]); err != nil {
-			c.err = errorAt(c.offs[i], "%s %d: %w", c.name, w.index, err)
+		if c.err = w.text(c, c.buf[lo:hi], c.offs[i]); c.err != nil {
 			return
 		}
 		lo = hi
 	}
 }
 
-func (w *worker) element(c *chunk, text []byte, offset int64) error {
-	v, err := w.json.ParseBytes(text)
-	if err != nil {
-		return shorten(err)
+// begin has the elements that follow go to c.out.
+func (w *worker) begin(c *chunk) {
+	if w.words == nil {
+		w.words = map[string]uint32{}
 	}
-	obj, err := v.Object()
-	if err != nil {
-		return fmt.Errorf("a %s where an object should be", v.Type())
+	clear(w.words)
+	c.out.reset()
+	w.out = &c.out
+}
+
+// text reads element w.index of its section from its text.
+func (w *worker) text(c *chunk, text []byte, offset int64) error {
+	v, ok := w.tape.Parse(text)
+	if !ok {
+		var p fastjson.Parser
+		_, err := p.ParseBytes(text) // it says what is wrong
+		return errorAt(offset, "%s %d: %w", c.name, w.index, shorten(err))
+	}
+	return w.element(c, v, offset)
+}
+
+// element reads element w.index of its section.
+func (w *worker) element(c *chunk, obj jsonscan.Value, offset int64) error {
+	if err := w.object(c, obj, offset); err != nil {
+		return errorAt(offset, "%s %d: %w", c.name, w.index, err)
+	}
+	return nil
+}
+
+func (w *worker) object(c *chunk, obj jsonscan.Value, offset int64) error {
+	if obj.Kind() != jsonscan.Object {
+		return fmt.Errorf("a %s where an object should be", obj.Kind())
 	}
 	w.err = nil
 	w.core = w.word(nil)
@@ -201,7 +219,7 @@ func (w *worker) element(c *chunk, text []byte, offset int64) error {
 	case secQueues:
 		w.queue(obj)
 	case secWarnings:
-		w.out.notes = append(w.out.notes, components.Note{Code: noteWarning, Text: "the profiler says: " + cut(string(valid(v.GetStringBytes("message"))), 300), Count: 1})
+		w.out.notes = append(w.out.notes, components.Note{Code: noteWarning, Text: "the profiler says: " + cut(string(valid(obj.Get("message").Bytes())), 300), Count: 1})
 	default:
 		w.attributes(c, obj)
 	}
@@ -268,7 +286,7 @@ func (w *worker) fail(format string, args ...any) {
 
 // uint reads a whole number from 0 to most, written as a number or as a
 // string; null is 0.
-func (w *worker) uint(key string, v *fastjson.Value, most uint64) uint64 {
+func (w *worker) uint(key string, v jsonscan.Value, most uint64) uint64 {
 	n, neg := w.integer(key, v)
 	if neg {
 		w.fail("%s is negative (-%d)", key, n)
@@ -279,7 +297,7 @@ func (w *worker) uint(key string, v *fastjson.Value, most uint64) uint64 {
 }
 
 // int reads a whole number of 64 bits.
-func (w *worker) int(key string, v *fastjson.Value) int64 {
+func (w *worker) int(key string, v jsonscan.Value) int64 {
 	n, neg := w.integer(key, v)
 	if n > math.MaxInt64 {
 		w.fail("%s is outside 64 bits", key)
@@ -291,43 +309,49 @@ func (w *worker) int(key string, v *fastjson.Value) int64 {
 	return int64(n)
 }
 
-func (w *worker) integer(key string, v *fastjson.Value) (n uint64, negative bool) {
-	switch v.Type() {
-	case fastjson.TypeNull:
+func (w *worker) integer(key string, v jsonscan.Value) (n uint64, negative bool) {
+	var text []byte
+	switch v.Kind() {
+	case jsonscan.Null:
 		return 0, false
-	case fastjson.TypeString:
-		w.num = append(w.num[:0], v.GetStringBytes()...)
-	case fastjson.TypeNumber:
-		w.num = v.MarshalTo(w.num[:0])
+	case jsonscan.String:
+		text = v.Bytes()
+	case jsonscan.Number:
+		text = v.Text()
 	default:
-		w.fail("%s is of type %s, not a number", key, v.Type())
+		w.fail("%s is of type %s, not a number", key, v.Kind())
 		return 0, false
 	}
-	digits := w.num
-	if len(digits) > 0 && digits[0] == '-' {
-		negative = true
-		digits = digits[1:]
-	}
-	n, err := strconv.ParseUint(string(digits), 10, 64)
-	if err != nil {
-		w.fail("%s is %s, not a whole number of 64 bits", key, cut(strconv.Quote(string(w.num)), 60))
+	digits, negative := bytes.CutPrefix(text, []byte("-"))
+	n, ok := wholeNumber(digits)
+	if !ok {
+		w.fail("%s is %s, not a whole number of 64 bits", key, cut(strconv.Quote(string(text)), 60))
 		return 0, false
 	}
 	return n, negative && n > 0
 }
 
-// str reads a string; numbers and null count as none.
-func (w *worker) str(v *fastjson.Value) []byte {
-	b, err := v.StringBytes()
-	if err != nil {
-		return nil
+// wholeNumber reads decimal digits.
+func wholeNumber(digits []byte) (n uint64, ok bool) {
+	if len(digits) == 0 || len(digits) > 18 {
+		n, err := strconv.ParseUint(string(digits), 10, 64)
+		return n, err == nil
 	}
-	return b
+	for _, c := range digits {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		n = n*10 + uint64(c)
+	}
+	return n, true
 }
+
+// str reads a string; numbers and null count as none.
+func (w *worker) str(v jsonscan.Value) []byte { return v.Bytes() }
 
 // clamped reads a duration. More than 4.29 s does not fit the columns: such
 // an instruction (one that waits for another process) is cut, with a note.
-func (w *worker) clamped(key string, v *fastjson.Value) uint32 {
+func (w *worker) clamped(key string, v jsonscan.Value) uint32 {
 	n := w.uint(key, v, maxTime)
 	if n > maxDuration {
 		w.note("long-duration", key+" of more than 4.29 s, stored as 4.29 s")
@@ -351,9 +375,10 @@ func (w *worker) note(code, text string) {
 	}
 }
 
-func (w *worker) packet(obj *fastjson.Object) {
+func (w *worker) packet(obj jsonscan.Value) {
 	p := packet{sem: -1}
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for m := obj.Members(); m.Ok(); m = m.Next() {
+		key, v := m.Key(), m.Value()
 		switch string(key) {
 		case "timestamp":
 			p.start = w.uint("timestamp", v, maxTime)
@@ -380,14 +405,15 @@ func (w *worker) packet(obj *fastjson.Object) {
 		case "subgraph":
 			w.core = w.word(w.str(v))
 		}
-	})
+	}
 	p.core = w.core
 	w.out.packets = append(w.out.packets, p)
 }
 
-func (w *worker) semaphore(obj *fastjson.Object) {
+func (w *worker) semaphore(obj jsonscan.Value) {
 	var u semUpdate
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for m := obj.Members(); m.Ok(); m = m.Next() {
+		key, v := m.Key(), m.Value()
 		switch string(key) {
 		case "timestamp":
 			u.time = w.uint("timestamp", v, maxTime)
@@ -398,13 +424,13 @@ func (w *worker) semaphore(obj *fastjson.Object) {
 		case "subgraph":
 			w.core = w.word(w.str(v))
 		}
-	})
+	}
 	u.core = w.core
 	w.out.updates = append(w.out.updates, u)
 }
 
 // semaphoreID reads a semaphore: a number, or as in operands "S[24] (owner)".
-func (w *worker) semaphoreID(key string, v *fastjson.Value) uint32 {
+func (w *worker) semaphoreID(key string, v jsonscan.Value) uint32 {
 	if b := w.str(v); bytes.HasPrefix(b, []byte("S[")) || bytes.HasPrefix(b, []byte("$S[")) {
 		b = b[bytes.IndexByte(b, '[')+1:]
 		if end := bytes.IndexByte(b, ']'); end > 0 {
@@ -416,9 +442,10 @@ func (w *worker) semaphoreID(key string, v *fastjson.Value) uint32 {
 	return uint32(w.uint(key, v, math.MaxUint32))
 }
 
-func (w *worker) window(obj *fastjson.Object) {
+func (w *worker) window(obj jsonscan.Value) {
 	var h window
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for m := obj.Members(); m.Ok(); m = m.Next() {
+		key, v := m.Key(), m.Value()
 		switch string(key) {
 		case "timestamp":
 			h.start = w.uint("timestamp", v, maxTime)
@@ -431,7 +458,7 @@ func (w *worker) window(obj *fastjson.Object) {
 		case "subgraph":
 			w.core = w.word(w.str(v))
 		}
-	})
+	}
 	if h.n == 0 || h.k > h.n {
 		w.fail("a clock rate of %d/%d", h.k, h.n)
 	}
@@ -439,9 +466,10 @@ func (w *worker) window(obj *fastjson.Object) {
 	w.out.windows = append(w.out.windows, h)
 }
 
-func (w *worker) queue(obj *fastjson.Object) {
+func (w *worker) queue(obj jsonscan.Value) {
 	var q queueInfo
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for m := obj.Members(); m.Ok(); m = m.Next() {
+		key, v := m.Key(), m.Value()
 		switch string(key) {
 		case "q_name":
 			q.name = w.word(w.str(v))
@@ -452,38 +480,38 @@ func (w *worker) queue(obj *fastjson.Object) {
 		case "subgraph":
 			w.core = w.word(w.str(v))
 		}
-	})
+	}
 	q.core = w.core
 	w.out.queues = append(w.out.queues, q)
 }
 
 // attributes keeps the scalars of a section that describes the module, in
 // the order of the file. Those of a second element carry its index.
-func (w *worker) attributes(c *chunk, obj *fastjson.Object) {
+func (w *worker) attributes(c *chunk, obj jsonscan.Value) {
 	prefix := c.prefix + "."
 	if w.index > 0 {
 		prefix += strconv.Itoa(w.index) + "."
 	}
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for m := obj.Members(); m.Ok(); m = m.Next() {
+		key, v := m.Key(), m.Value()
 		var value string
-		switch v.Type() {
-		case fastjson.TypeString:
-			value = string(valid(v.GetStringBytes()))
-		case fastjson.TypeNumber:
-			w.num = v.MarshalTo(w.num[:0])
-			if _, err := strconv.ParseFloat(string(w.num), 64); err != nil || !plainNumber(w.num) {
-				w.fail("%s is %s, not a number", key, cut(strconv.Quote(string(w.num)), 60))
+		switch v.Kind() {
+		case jsonscan.String:
+			value = string(valid(v.Bytes()))
+		case jsonscan.Number:
+			value = string(v.Text())
+			if _, err := strconv.ParseFloat(value, 64); err != nil || !plainNumber(v.Text()) {
+				w.fail("%s is %s, not a number", key, cut(strconv.Quote(value), 60))
 			}
-			value = string(w.num)
-		case fastjson.TypeTrue:
+		case jsonscan.True:
 			value = "true"
-		case fastjson.TypeFalse:
+		case jsonscan.False:
 			value = "false"
 		default:
-			return // lists and null
+			continue // lists and null
 		}
 		w.out.attrs = append(w.out.attrs, components.Attribute{Key: prefix + string(valid(key)), Value: value})
-	})
+	}
 }
 
 // plainNumber refuses what the JSON library takes for numbers but JSON does

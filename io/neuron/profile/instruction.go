@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/valyala/fastjson"
-
 	"perfsim/components"
+	"perfsim/io/internal/jsonscan"
 )
 
 // maxOperands bounds the operand text of one instruction; real ones have 300
@@ -18,16 +17,17 @@ const maxOperands = 1 << 16
 const instructionSize = 64
 
 // instruction reads one element of the instruction section.
-func (w *worker) instruction(obj *fastjson.Object, offset int64) {
+func (w *worker) instruction(obj jsonscan.Value, offset int64) {
 	w.in = instr{offset: offset}
 	w.use = traffic{}
-	w.text, w.fn, w.trans, w.preds = nil, nil, false, nil
+	w.ops, w.fn, w.trans, w.preds = nil, nil, false, jsonscan.Value{}
 	var label, subgroup, opcode []byte
-	obj.Visit(func(key []byte, v *fastjson.Value) {
+	for m := obj.Members(); m.Ok(); m = m.Next() {
+		key, v := m.Key(), m.Value()
 		in := &w.in
 		switch string(key) {
 		case "id":
-			in.id, in.hasID = w.uint("id", v, math.MaxUint64), v.Type() != fastjson.TypeNull
+			in.id, in.hasID = w.uint("id", v, math.MaxUint64), v.Kind() != jsonscan.Null
 		case "timestamp":
 			in.start = w.uint("timestamp", v, maxTime)
 		case "duration":
@@ -35,11 +35,11 @@ func (w *worker) instruction(obj *fastjson.Object, offset int64) {
 		case "evt_wait_time":
 			in.wait = w.clamped("evt_wait_time", v)
 		case "pc":
-			if v.Type() != fastjson.TypeNull {
+			if v.Kind() != jsonscan.Null {
 				in.pc = uint32(w.uint("pc", v, math.MaxUint32-1)) + 1
 			}
 		case "compiler_pc":
-			if v.Type() != fastjson.TypeNull {
+			if v.Kind() != jsonscan.Null {
 				in.compilerPC = uint32(w.uint("compiler_pc", v, math.MaxUint32-1)) + 1
 			}
 		case "label":
@@ -49,7 +49,7 @@ func (w *worker) instruction(obj *fastjson.Object, offset int64) {
 		case "opcode":
 			opcode = w.str(v)
 		case "operands":
-			w.text = w.str(v)
+			w.ops = w.str(v)
 		case "subgraph":
 			w.core = w.word(w.str(v))
 		case "bir_instruction_name":
@@ -87,7 +87,7 @@ func (w *worker) instruction(obj *fastjson.Object, offset int64) {
 		case "hbm_write_bytes":
 			w.use.hbmWrite = w.uint("hbm_write_bytes", v, maxBytes)
 		}
-	})
+	}
 	in := &w.in
 	if len(opcode) == 0 {
 		w.fail("no opcode")
@@ -111,14 +111,14 @@ func (w *worker) instruction(obj *fastjson.Object, offset int64) {
 
 // operands reads the operand text: the shape, access patterns and semaphores.
 func (w *worker) operands(opcode []byte) {
-	if len(w.text) > maxOperands {
-		w.fail("operands of %d bytes, more than %d", len(w.text), maxOperands)
+	if len(w.ops) > maxOperands {
+		w.fail("operands of %d bytes, more than %d", len(w.ops), maxOperands)
 		return
 	}
 	in, s, out := &w.in, &w.shape, w.out
-	in.text = w.keep(w.text)
+	in.text = w.keep(w.ops)
 	ops := &s.ops
-	parseOperands(w.text, ops)
+	parseOperands(w.ops, ops)
 	if ops.Odd > 0 {
 		w.note("operand-words", "operand text of "+string(valid(opcode))+" holds words or types that are not of the known language; the text is kept")
 	}
@@ -192,22 +192,25 @@ func function(opcode []byte, ops *operands, activation []byte) []byte {
 
 // predecessors reads the typed edges.
 func (w *worker) predecessors() {
-	if w.preds != nil && w.preds.Type() != fastjson.TypeNull {
-		list, err := w.preds.Array()
-		if err != nil {
-			w.fail("predecessors is of type %s, not a list", w.preds.Type())
+	if w.preds.Kind() > jsonscan.Null {
+		if w.preds.Kind() != jsonscan.Array {
+			w.fail("predecessors is of type %s, not a list", w.preds.Kind())
 			return
 		}
-		for i, p := range list {
+		i := -1
+		for x := w.preds.Elements(); x.Ok(); x = x.Next() {
+			p := x.Value()
+			i++
 			id := p.Get("id")
-			if id == nil {
+			if id.Kind() == jsonscan.Absent {
 				w.fail("predecessor %d has no id", i)
 				return
 			}
+			kind := p.Get("type").Bytes()
 			e := pred{id: w.uint("predecessor id", id, math.MaxUint64)}
 			var ok bool
-			if e.kind, ok = components.ParseEdgeKind(string(p.GetStringBytes("type"))); !ok || e.kind == components.Invalid {
-				w.note("unknown-edge-type", "dependency type "+cut(string(valid(p.GetStringBytes("type"))), 60)+" is none that perfsim knows; taken as Ordered")
+			if e.kind, ok = components.ParseEdgeKind(string(kind)); !ok || e.kind == components.Invalid {
+				w.note("unknown-edge-type", "dependency type "+cut(string(valid(kind)), 60)+" is none that perfsim knows; taken as Ordered")
 				e.kind = components.Ordered
 			}
 			w.out.preds = append(w.out.preds, e)

@@ -17,10 +17,12 @@ const chunkBytes = 256 << 10
 // made of it.
 type chunk struct {
 	sec    section
-	name   string // of the section
-	prefix string // of its attributes
-	first  int    // index of the first element in the section
-	buf    []byte
+	name   string  // of the section
+	prefix string  // of its attributes
+	first  int     // index of the first element in the section
+	count  int     // elements
+	size   int64   // bytes of their text
+	buf    []byte  // the text, where another goroutine parses it
 	ends   []int   // where each element ends in buf
 	offs   []int64 // where each element starts in the input
 	out    result
@@ -38,6 +40,7 @@ type skipped struct {
 // in the order of the input, so that the result does not depend on jobs.
 func read(ctx context.Context, src *format.Source, jobs int, commit func(*chunk) error) ([]skipped, error) {
 	sp := &splitter{scan: newScanner(src)}
+	sp.take = sp.cut
 	if jobs == 1 {
 		return readAlone(ctx, sp, commit)
 	}
@@ -112,13 +115,27 @@ func readAlone(ctx context.Context, sp *splitter, commit func(*chunk) error) ([]
 	var c chunk
 	sp.get = func() *chunk {
 		c.reset()
+		w.begin(&c)
 		return &c
+	}
+	sp.take = func(c *chunk, at int64) error {
+		w.index = c.first + c.count
+		if v, ok := sp.scan.Try(&w.tape); ok {
+			c.err = w.element(c, v, at)
+			return c.err
+		}
+		text, err := sp.scan.Value("an element")
+		if err == nil {
+			c.err = w.text(c, text, at)
+			err = c.err
+		}
+		return err
 	}
 	sp.put = func(c *chunk) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if w.parse(c); c.err != nil {
+		if c.err != nil {
 			return c.err
 		}
 		return commit(c)
@@ -128,7 +145,8 @@ func readAlone(ctx context.Context, sp *splitter, commit func(*chunk) error) ([]
 }
 
 func (c *chunk) reset() {
-	c.buf, c.ends, c.offs, c.err = c.buf[:0], c.ends[:0], c.offs[:0], nil
+	c.count, c.size, c.err = 0, 0, nil
+	c.buf, c.ends, c.offs = c.buf[:0], c.ends[:0], c.offs[:0]
 }
 
 // splitter cuts the input into chunks.
@@ -136,6 +154,7 @@ type splitter struct {
 	scan    *jsonscan.Scanner
 	get     func() *chunk
 	put     func(*chunk) error
+	take    func(c *chunk, at int64) error // the next element, which begins at byte at
 	skipped []skipped
 	// sections of the same name may occur more than once
 	counts map[string]int
@@ -194,27 +213,36 @@ func (sp *splitter) section(key string) error {
 		}
 		s.Peek()
 		at := s.Offset()
-		text, err := s.Value("an element")
-		if err != nil {
+		if err := sp.take(c, at); err != nil {
 			return err
 		}
-		c.buf = append(c.buf, text...)
-		c.offs, c.ends = append(c.offs, at), append(c.ends, len(c.buf))
+		c.count++
+		c.size += s.Offset() - at
 		sp.counts[key]++
-		if len(c.buf) < chunkBytes {
+		if c.size < chunkBytes {
 			return nil
 		}
 		full := c
 		c = nil
 		return sp.put(full)
 	})
-	if c == nil || len(c.ends) == 0 {
+	if c == nil || c.count == 0 && c.err == nil {
 		return err
 	}
 	// What was complete is parsed where cutting failed too: an error in it comes
 	// earlier in the file.
 	if perr := sp.put(c); perr != nil {
 		return perr
+	}
+	return err
+}
+
+// cut keeps the text of an element for a worker.
+func (sp *splitter) cut(c *chunk, at int64) error {
+	text, err := sp.scan.Value("an element")
+	if err == nil {
+		c.buf = append(c.buf, text...)
+		c.offs, c.ends = append(c.offs, at), append(c.ends, len(c.buf))
 	}
 	return err
 }

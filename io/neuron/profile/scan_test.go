@@ -30,6 +30,7 @@ func split(r io.Reader) ([]string, error) {
 			return nil
 		},
 	}
+	sp.take = sp.cut
 	err := sp.file()
 	for _, s := range sp.skipped {
 		out = append(out, fmt.Sprintf("skipped %s: %d", s.name, s.count))
