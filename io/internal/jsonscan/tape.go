@@ -56,7 +56,7 @@ type Tape struct {
 // that only look like some, nan, inf and infinity among them.
 func (t *Tape) Parse(text []byte) (v Value, ok bool) {
 	const deepest = 300
-	n, got := t.fill(text, deepest)
+	n, got := t.fill(text, deepest, "")
 	if got == more && n == len(text) { // what ends with the text is complete
 		if last := len(text) - 1; last >= 0 && len(t.rows) == 0 && skipSpace(text, 0) == last && (text[last] == '-' || text[last] == '+') {
 			t.rows = append(t.rows, row{lo: uint32(last), hi: uint32(n), next: 1, kind: Number})
@@ -81,8 +81,8 @@ const (
 )
 
 // fill makes the rows of the value that text begins with and returns where it
-// ends.
-func (t *Tape) fill(text []byte, deepest int) (end int, got outcome) {
+// ends. A key stop of the outermost object is taken for an error.
+func (t *Tape) fill(text []byte, deepest int, stop string) (end int, got outcome) {
 	t.text = text
 	t.plain.reset()
 	rows := t.rows[:0]
@@ -102,6 +102,9 @@ func (t *Tape) fill(text []byte, deepest int) (end int, got outcome) {
 				break
 			}
 			r.hi = uint32(i)
+			if depth == 1 && stop != "" && string(text[r.lo:r.hi]) == stop {
+				return i, wrong
+			}
 			rows = append(rows, r)
 			if i++; i < len(text) && text[i] != ':' {
 				i = skipSpace(text, i)
@@ -271,15 +274,16 @@ func wordEnd(s string, i, start int) (end int, kind Kind) {
 
 // Try takes the next object, array or string in one pass over its text, valid
 // until the next call. Where that is no JSON, or too long or deep, it takes
-// nothing: Value tells what is wrong with the brackets.
-func (s *Scanner) Try(t *Tape) (v Value, ok bool) {
+// nothing: Value tells what is wrong with the brackets. Nor does it take an
+// object with the key stop, where that is not empty.
+func (s *Scanner) Try(t *Tape, stop string) (v Value, ok bool) {
 	switch s.Peek() {
 	case '{', '[', '"':
 	default:
 		return v, false
 	}
 	for {
-		n, got := t.fill(s.buf[s.pos:s.end], s.limits.Depth)
+		n, got := t.fill(s.buf[s.pos:s.end], s.limits.Depth, stop)
 		if got == complete {
 			s.pos += n
 			return Value{t, 0}, true
@@ -293,7 +297,7 @@ func (s *Scanner) Try(t *Tape) (v Value, ok bool) {
 // Parse takes the next value in one pass over its text and returns it, valid
 // until the next call. What is no JSON is an error that says where.
 func (s *Scanner) Parse(t *Tape, what string) (Value, error) {
-	if v, ok := s.Try(t); ok {
+	if v, ok := s.Try(t, ""); ok {
 		return v, nil
 	}
 	s.Peek()

@@ -30,7 +30,8 @@ type item struct {
 // A batch is a run of items of one function, with what parsing made of them.
 // Batches are parsed in any order and merged in input order.
 type batch struct {
-	text  []byte
+	text  []byte // of the items, where another goroutine parses them
+	size  int    // bytes of the text of all items
 	items []item
 	view  *locationView // the function's locations, nil where they are not known yet
 
@@ -51,7 +52,7 @@ const (
 )
 
 func (b *batch) reset() {
-	b.text = b.text[:0]
+	b.text, b.size = b.text[:0], 0
 	b.items = b.items[:0]
 	b.view = nil
 	b.err = nil
@@ -59,7 +60,7 @@ func (b *batch) reset() {
 	b.out.reset()
 }
 
-func (b *batch) full() bool { return len(b.text) >= batchText || len(b.items) >= batchItems }
+func (b *batch) full() bool { return b.size >= batchText || len(b.items) >= batchItems }
 
 // span is a piece of parsed.str; empty for absent.
 type span struct{ lo, hi uint32 }

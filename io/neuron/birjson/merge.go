@@ -193,10 +193,10 @@ func (g *merger) note(code, what string, n int) {
 func (g *merger) reserve(b *batch, rows int) {
 	g.sized = true
 	size := g.size()
-	if size <= 0 || len(b.text) == 0 || rows < batchItems/8 {
+	if size <= 0 || b.size == 0 || rows < batchItems/8 {
 		return
 	}
-	n := int(float64(size) / float64(len(b.text)) * float64(rows) * 1.03)
+	n := int(float64(size) / float64(b.size) * float64(rows) * 1.03)
 	n = min(n, ecs.MaxRows-1)
 	t := &g.m.Instr
 	t.Opcode.Reserve(n)

@@ -36,37 +36,25 @@ func newWorker(known map[string]components.Opcode) *worker { return &worker{know
 // parse parses the items of b up to the first error.
 func (w *worker) parse(b *batch) {
 	w.b = b
-	if !utf8.Valid(b.text) {
-		w.repair()
-	}
 	for i := range b.items {
 		it := &b.items[i]
-		if err := w.item(it); err != nil {
-			b.err, _ = errors.AsType[*jsonscan.Error](err)
-			if b.err == nil {
-				b.err = &jsonscan.Error{At: it.at, Err: err}
-			}
-			b.items = b.items[:i]
+		if !w.done(i, w.item(it, b.text[it.lo:it.hi])) {
 			return
 		}
 	}
 }
 
-// repair replaces what is not UTF-8, so that every name can be written again.
-func (w *worker) repair() {
-	b := w.b
-	var fixed []byte
-	for i := range b.items {
-		it := &b.items[i]
-		good := bytes.ToValidUTF8(b.text[it.lo:it.hi], []byte("\uFFFD"))
-		if len(good) != it.hi-it.lo || !utf8.Valid(b.text[it.lo:it.hi]) {
-			w.note("invalid-utf8", nil)
-		}
-		it.lo = len(fixed)
-		fixed = append(fixed, good...)
-		it.hi = len(fixed)
+// done takes the error of item i of the batch and tells whether there is none.
+func (w *worker) done(i int, err error) bool {
+	if err == nil {
+		return true
 	}
-	b.text = fixed
+	b := w.b
+	if b.err, _ = errors.AsType[*jsonscan.Error](err); b.err == nil {
+		b.err = &jsonscan.Error{At: b.items[i].at, Err: err}
+	}
+	b.items = b.items[:i]
+	return false
 }
 
 // note counts something kept but not understood.
@@ -82,11 +70,15 @@ func (w *worker) note(code string, what []byte) {
 	o.unread = append(o.unread, unread{code, o.keep(what), 1})
 }
 
-func (w *worker) item(it *item) error {
+// item reads one item from its text.
+func (w *worker) item(it *item, raw []byte) error {
 	if it.kind >= itemFunction {
 		return nil
 	}
-	raw := w.b.text[it.lo:it.hi]
+	if !utf8.Valid(raw) { // replaced, so that every name can be written again
+		w.note("invalid-utf8", nil)
+		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
 	v, ok := w.tape.Parse(raw)
 	if !ok {
 		return w.syntax(it, raw)

@@ -83,11 +83,7 @@ func (p *pipeline) fresh() *batch {
 // send hands a batch over. It fails with errStopped once a merge has failed.
 func (p *pipeline) send(b *batch) error {
 	if p.jobs <= 1 {
-		if p.m.w == nil {
-			p.m.w = newWorker(p.m.known)
-		}
-		p.m.w.parse(b)
-		p.err = p.m.merge(b)
+		p.err = p.m.merge(b) // worker has parsed it
 		p.spare = b
 		if p.err != nil {
 			return errStopped
@@ -101,6 +97,18 @@ func (p *pipeline) send(b *batch) error {
 		return errStopped
 	}
 	return nil
+}
+
+// alone returns the worker that parses items where they are cut, nil where
+// there are several.
+func (p *pipeline) alone() *worker {
+	if p.jobs <= 1 && p.m.w == nil {
+		p.m.w = newWorker(p.m.known)
+	}
+	if p.jobs > 1 {
+		return nil
+	}
+	return p.m.w
 }
 
 // settle waits until everything sent is merged and takes the locations known

@@ -3,6 +3,7 @@ package birjson
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -252,6 +253,11 @@ func (p *splitter) instruction(block uint32) error {
 		return &jsonscan.Error{At: at, Err: fmt.Errorf("more than %d instructions", ecs.MaxRows-1)}
 	}
 	it := item{kind: itemInstr, row: row, block: block, fn: p.fn, at: at}
+	if w := p.pipe.alone(); w != nil {
+		if v, ok := s.Try(&w.tape, "blocks"); ok {
+			return p.parsed(w, it, v)
+		}
+	}
 	var head []byte
 	var v jsonscan.Walk
 	for {
@@ -339,11 +345,37 @@ func (p *splitter) add(it item, text []byte) error {
 		p.cur = p.pipe.fresh()
 	}
 	b := p.cur
+	b.size += len(text)
+	if w := p.pipe.alone(); w != nil {
+		b.items = append(b.items, it)
+		w.b = b
+		return p.next(w.done(len(b.items)-1, w.item(&it, text)))
+	}
 	it.lo = len(b.text)
 	b.text = append(b.text, text...)
 	it.hi = len(b.text)
 	b.items = append(b.items, it)
-	if b.full() {
+	return p.next(true)
+}
+
+// parsed is add for an item that w takes from a value.
+func (p *splitter) parsed(w *worker, it item, v jsonscan.Value) error {
+	if !utf8.Valid(v.Text()) {
+		return p.add(it, v.Text())
+	}
+	if p.cur == nil {
+		p.cur = p.pipe.fresh()
+	}
+	b := p.cur
+	b.size += len(v.Text())
+	b.items = append(b.items, it)
+	w.b = b
+	return p.next(w.done(len(b.items)-1, w.value(&it, v)))
+}
+
+// next sends the current batch where it is full, or ends with an error.
+func (p *splitter) next(ok bool) error {
+	if !ok || p.cur.full() {
 		return p.flush()
 	}
 	return nil

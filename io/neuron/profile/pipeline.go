@@ -120,7 +120,7 @@ func readAlone(ctx context.Context, sp *splitter, commit func(*chunk) error) ([]
 	}
 	sp.take = func(c *chunk, at int64) error {
 		w.index = c.first + c.count
-		if v, ok := sp.scan.Try(&w.tape); ok {
+		if v, ok := sp.scan.Try(&w.tape, ""); ok {
 			c.err = w.element(c, v, at)
 			return c.err
 		}
