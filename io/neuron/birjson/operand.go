@@ -54,7 +54,8 @@ func (w *worker) operand(role components.OperandRole, index int, v jsonscan.Valu
 		return fmt.Errorf("is %s, not an object", v.Kind())
 	}
 	o := &w.b.out
-	op := components.AccessPattern{Role: role, Kind: components.OperandOther, DType: components.NoDType}
+	op := &w.op
+	*op = components.AccessPattern{Role: role, Kind: components.OperandOther, DType: components.NoDType}
 	var left []member
 	var ap, actual, memref, set, offset, reg, owner, kind, ours jsonscan.Value
 	for x := obj.Members(); x.Ok(); x = x.Next() {
@@ -110,7 +111,7 @@ func (w *worker) operand(role components.OperandRole, index int, v jsonscan.Valu
 		ap = actual
 	}
 	if ap.Kind() != jsonscan.Absent {
-		whole, err := w.pattern(&op, ap)
+		whole, err := w.pattern(op, ap)
 		if err != nil {
 			return fmt.Errorf("ap: %w", err)
 		}
@@ -137,21 +138,21 @@ func (w *worker) operand(role components.OperandRole, index int, v jsonscan.Valu
 		}
 	}
 	if len(name) > 0 || len(text(set)) > 0 {
-		if err := w.whereabouts(&op, name, text(set), text(owner), off); err != nil {
+		if err := w.whereabouts(op, name, text(set), text(owner), off); err != nil {
 			return err
 		}
 	} else if off != 0 {
 		left = append(left, member{key: "offset", value: offset})
 	}
 	if ours.Kind() == jsonscan.Object {
-		if err := w.address(&op, ours); err != nil {
+		if err := w.address(op, ours); err != nil {
 			return fmt.Errorf("perfsim: %w", err)
 		}
 	}
 	if len(left) > 0 {
 		w.opLeft[role] = append(w.opLeft[role], operandLeft{index, left})
 	}
-	o.ops = append(o.ops, op)
+	o.ops = append(o.ops, *op)
 	return nil
 }
 

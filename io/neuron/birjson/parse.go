@@ -19,9 +19,10 @@ type worker struct {
 	known map[string]components.Opcode
 	tape  jsonscan.Tape
 
-	left   []member         // what has no column
-	opLeft [3][]operandLeft // the same of the operands, by role
-	raw    []byte           // JSON text of members made here
+	op     components.AccessPattern // of the current operand
+	left   []member                 // what has no column
+	opLeft [3][]operandLeft         // the same of the operands, by role
+	raw    []byte                   // JSON text of members made here
 	buf    []byte
 }
 
