@@ -10,14 +10,32 @@ import (
 // order check and for people: "instr.latency", "edges".
 type Component string
 
+// Condition is a state of a world of type W in which a system runs.
+type Condition[W any] struct {
+	Name  string // for people: "unless placed"
+	Holds func(w *W) bool
+}
+
 // System is one step of a schedule over worlds of type W.
 type System[W any] struct {
-	Name   string
+	Name string
+	// When are the conditions under which it runs: all of them must hold.
+	When   []Condition[W]
 	Run    func(ctx context.Context, w *W) error
 	Reads  []Component
 	Writes []Component
 	// Earlier are components that it reads where an earlier system wrote them.
 	Earlier []Component
+}
+
+// Do runs the system where its conditions hold.
+func (s System[W]) Do(ctx context.Context, w *W) error {
+	for _, c := range s.When {
+		if !c.Holds(w) {
+			return nil
+		}
+	}
+	return s.Run(ctx, w)
 }
 
 // Schedule runs systems in the order in which they are listed.
@@ -61,7 +79,8 @@ type Timing struct {
 }
 
 // Run runs the systems one after the other, stops at the first error or when
-// ctx ends, and returns how long each took. before, where not nil, is called with
+// ctx ends, and returns how long each took; one whose conditions do not hold
+// takes no time. before, where not nil, is called with
 // the index and name of each system as it starts.
 func (s Schedule[W]) Run(ctx context.Context, w *W, before func(i int, name string)) ([]Timing, error) {
 	out := make([]Timing, 0, len(s.Systems))
@@ -73,7 +92,7 @@ func (s Schedule[W]) Run(ctx context.Context, w *W, before func(i int, name stri
 			before(i, sys.Name)
 		}
 		start := time.Now()
-		err := sys.Run(ctx, w)
+		err := sys.Do(ctx, w)
 		out = append(out, Timing{sys.Name, time.Since(start)})
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", sys.Name, err)

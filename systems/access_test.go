@@ -76,7 +76,7 @@ func stage(t *testing.T, seed uint64, n int) (*World, []System) {
 		t.Fatal(err)
 	}
 	for _, sys := range s.Systems[:n] {
-		if err := sys.Run(context.Background(), w); err != nil {
+		if err := sys.Do(context.Background(), w); err != nil {
 			t.Fatalf("%s: %v", sys.Name, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestSystemsWriteWhatTheyDeclare(t *testing.T) {
 			for i, c := range tables {
 				before[i] = digest(w, c)
 			}
-			if err := sys.Run(context.Background(), w); err != nil {
+			if err := sys.Do(context.Background(), w); err != nil {
 				t.Fatalf("%s: %v", sys.Name, err)
 			}
 			for i, c := range tables {

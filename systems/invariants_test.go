@@ -21,7 +21,7 @@ func TestInvariantsCatch(t *testing.T) {
 	} {
 		w, _ := stage(t, 1, 0)
 		for _, sys := range perfSim(Pass{Ordinal: 106, Name: "perf_sim_at_end"}, false) {
-			if err := checked(sys).Run(context.Background(), w); err != nil {
+			if err := checked(sys).Do(context.Background(), w); err != nil {
 				t.Fatal(err)
 			}
 		}

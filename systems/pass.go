@@ -17,6 +17,8 @@ import (
 // System is one step of a pass.
 type System = ecs.System[World]
 
+type condition = ecs.Condition[World]
+
 // Pass is one registration in the pipeline.
 type Pass struct {
 	Ordinal int    // position in the documented default pipeline

@@ -75,20 +75,35 @@ func analyzeAnti(Pass, bool) []System {
 	}, Reads: []ecs.Component{"operands", "blocks", "edges"}, Writes: []ecs.Component{"edges"}}}
 }
 
+// The conditions of systems.
+func unlessPlaced() condition {
+	return condition{Name: "unless placed", Holds: func(w *World) bool { return !w.placed }}
+}
+
+// ofModule holds for a pass that simulates the module itself: the first perf_sim
+// pass sees the module before allocation, where there is one.
+func ofModule(p Pass) condition {
+	return condition{Name: "of the module as it is", Holds: func(w *World) bool { return p.Ordinal != beforeAllocation || w.PreAlloc == nil }}
+}
+
+func beforeAllocated(p Pass) condition {
+	return condition{Name: "of a graph, before allocation", Holds: func(w *World) bool { return p.Ordinal == beforeAllocation && w.PreAlloc != nil }}
+}
+
+func ordering() condition {
+	return condition{Name: "--policy 1, 2 or 3", Holds: func(w *World) bool { return w.Policy != sched.Keep }}
+}
+
+func dumpsSchedule() condition {
+	return condition{Name: "--dump-postsched-trace", Holds: func(w *World) bool { return w.DumpSched && w.Out.Dir != "" }}
+}
+
 // postSched orders the instructions anew, publishes how many each engine has,
 // as the documented pass does, and, where asked, writes the trace of what it
 // made.
 func postSched(Pass, bool) []System {
-	when := func(run func(context.Context, *World) error) func(context.Context, *World) error {
-		return func(ctx context.Context, w *World) error {
-			if w.Policy == sched.Keep {
-				return nil
-			}
-			return run(ctx, w)
-		}
-	}
 	return []System{
-		{Name: "order", Run: when(func(ctx context.Context, w *World) error {
+		{Name: "order", When: []condition{ordering()}, Run: func(ctx context.Context, w *World) error {
 			if err := fillCosts(ctx, &w.World); err != nil {
 				return err
 			}
@@ -97,21 +112,18 @@ func postSched(Pass, bool) []System {
 			w.Scheduled = append(w.Scheduled, blocks...)
 			w.Changed()
 			return err
-		}), Reads: []ecs.Component{"instr", "machine", "edges", "blocks", "lanes", "operands"}, Earlier: []ecs.Component{"results"},
+		}, Reads: []ecs.Component{"instr", "machine", "edges", "blocks", "lanes", "operands"}, Earlier: []ecs.Component{"results"},
 			Writes: []ecs.Component{"instr", "edges", "blocks", "operands", "instr.issue", "instr.latency"}},
 		{Name: "counts", Run: func(_ context.Context, w *World) error { summary.Count(w.Metrics, w.Module); return nil },
 			Reads: []ecs.Component{"instr", "lanes"}, Writes: []ecs.Component{"metrics"}},
-		{Name: "trace", Run: when(func(ctx context.Context, w *World) error {
-			if !w.DumpSched || w.Out.Dir == "" {
-				return nil
-			}
+		{Name: "trace", When: []condition{ordering(), dumpsSchedule()}, Run: func(ctx context.Context, w *World) error {
 			if err := placeModel(ctx, w); err != nil {
 				return err
 			}
 			w.Summary = summary.Make(&w.World)
 			w.placed = true
 			return emit.Traces(ctx, &w.World, &w.Out, emit.FamilySched)
-		}), Reads: []ecs.Component{"instr", "operands", "instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results", "summary", "files.traces"}},
+		}, Reads: []ecs.Component{"instr", "operands", "instr.issue", "instr.latency", "edges", "blocks"}, Writes: []ecs.Component{"events", "results", "summary", "files.traces"}},
 	}
 }
 
@@ -122,27 +134,17 @@ func perfSim(p Pass, last bool) []System {
 	if family == "perf_sim_at_end" {
 		family = emit.FamilyAtEnd
 	}
-	// The first pass sees the module before allocation, where there is one.
-	early := p.Ordinal == beforeAllocation
-	unlessPlaced := func(run func(context.Context, *World) error) func(context.Context, *World) error {
-		return func(ctx context.Context, w *World) error {
-			if w.placed || early && w.PreAlloc != nil {
-				return nil
-			}
-			return run(ctx, w)
-		}
-	}
+	places := []condition{ofModule(p), unlessPlaced()}
 	list := []System{
-		{Name: "transfers", Run: unlessPlaced(expandTransfers), // before cost: a transfer is an instruction with a cost of its own
+		{Name: "before_allocation", When: []condition{beforeAllocated(p)}, Run: func(ctx context.Context, w *World) error { return w.preAlloc(ctx, p) },
+			Reads: []ecs.Component{"instr", "machine"}, Writes: []ecs.Component{"metrics"}},
+		{Name: "transfers", When: places, Run: expandTransfers, // before cost: a transfer is an instruction with a cost of its own
 			Reads: []ecs.Component{"instr", "edges", "blocks", "operands", "lanes"}, Writes: []ecs.Component{"instr", "edges", "blocks", "operands"}},
-		{Name: "cost", Run: unlessPlaced(func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) }),
+		{Name: "cost", When: places, Run: func(ctx context.Context, w *World) error { return cost.Fill(ctx, &w.World) },
 			Reads: []ecs.Component{"instr", "machine", "lanes"}, Writes: []ecs.Component{"instr.issue", "instr.latency"}},
-		{Name: "place", Run: unlessPlaced(placeModel), // after cost
+		{Name: "place", When: places, Run: placeModel, // after cost
 			Reads: []ecs.Component{"instr", "instr.issue", "instr.latency", "edges", "blocks", "lanes"}, Writes: []ecs.Component{"events", "results"}},
-		{Name: "summary", Run: func(ctx context.Context, w *World) error {
-			if early && w.PreAlloc != nil {
-				return w.preAlloc(ctx, p)
-			}
+		{Name: "summary", When: []condition{ofModule(p)}, Run: func(_ context.Context, w *World) error {
 			if err := beyond(w); err != nil {
 				return err
 			}

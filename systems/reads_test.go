@@ -40,7 +40,7 @@ func TestSystemsReadWhatTheyDeclare(t *testing.T) {
 				continue
 			}
 			whole, _ := stage(t, seed, n)
-			if err := sys.Run(context.Background(), whole); err != nil {
+			if err := sys.Do(context.Background(), whole); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range tables {
@@ -69,5 +69,5 @@ func runSafely(sys System, w *World) (err error) {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	return sys.Run(context.Background(), w)
+	return sys.Do(context.Background(), w)
 }

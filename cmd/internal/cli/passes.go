@@ -26,11 +26,12 @@ with --enable-perf-sim.`,
 				Systems []string        `json:"systems"`               // systems that it runs
 				Reads   []ecs.Component `json:"reads"`                 // tables that it reads
 				Writes  []ecs.Component `json:"writes"`                // tables that it writes
+				When    []string        `json:"when"`                  // conditions of its systems
 				Doc     string          `json:"doc"`
 			}
 			var rows []row
 			for _, p := range systems.Passes() {
-				r := row{Ordinal: p.Ordinal, Name: p.Name, Flagged: p.Flagged, Doc: p.Doc}
+				r := row{Ordinal: p.Ordinal, Name: p.Name, Flagged: p.Flagged, Doc: p.Doc, When: []string{}}
 				for _, s := range p.Make(p, true) {
 					r.Systems = append(r.Systems, s.Name)
 					for _, x := range s.Reads {
@@ -38,7 +39,18 @@ with --enable-perf-sim.`,
 							r.Reads = append(r.Reads, x)
 						}
 					}
-					r.Writes = append(r.Writes, s.Writes...)
+					for _, x := range s.Writes {
+						if !slices.Contains(r.Writes, x) {
+							r.Writes = append(r.Writes, x)
+						}
+					}
+					if len(s.When) > 0 {
+						var names []string
+						for _, w := range s.When {
+							names = append(names, w.Name)
+						}
+						r.When = append(r.When, s.Name+": "+strings.Join(names, ", "))
+					}
 				}
 				rows = append(rows, r)
 			}
@@ -52,6 +64,9 @@ with --enable-perf-sim.`,
 					name += " (--enable-perf-sim)"
 				}
 				sayf(tw, "%d\t%s\n\t%s\n\treads: %s\n\twrites: %s\n", r.Ordinal, name, r.Doc, join(r.Reads), join(r.Writes))
+				if len(r.When) > 0 {
+					sayf(tw, "\twhen: %s\n", strings.Join(r.When, "; "))
+				}
 			}
 			return tw.Flush()
 		}}
