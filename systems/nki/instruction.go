@@ -103,6 +103,8 @@ func (x *expander) plain(f *nkirecord.Form, form int32, refs []ref) {
 		r.flags |= components.FlagScan
 	case "PartitionReduce":
 		r.flags |= components.FlagCrossPart
+	case "CollectiveCompute":
+		r.flags |= components.FlagCollective
 	case "RegisterAlu", "RegisterMove", "TensorLoad", "TensorSave":
 		r.flags |= components.FlagSequencer
 		r.any = false

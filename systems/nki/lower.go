@@ -299,6 +299,9 @@ func (b *builder) fill(order []int32, ex []exchange) {
 		in.Banks.Set(i, g.Banks)
 		in.DMABytes.Set(i, g.DMABytes)
 		in.DMARow.Set(i, g.DMARow)
+		if r.flags&components.FlagCollective != 0 { // what one rank puts in
+			in.DMABytes.Set(i, bytesIn(ops))
+		}
 		in.Queue.Set(i, r.queue)
 		if r.form >= 0 {
 			in.Source.Set(i, b.srcs[r.form])
@@ -308,8 +311,25 @@ func (b *builder) fill(order []int32, ex []exchange) {
 	}
 }
 
+// bytesIn is the bytes of all inputs.
+func bytesIn(ops []components.AccessPattern) (n uint64) {
+	for k := range ops {
+		if o := &ops[k]; o.Role == components.RoleIn {
+			each := uint64(max(o.DType.Size(), 1))
+			for _, c := range o.Counts {
+				each *= c
+			}
+			n += each
+		}
+	}
+	return n
+}
+
 func laneOf(op components.Opcode, e components.Engine) uint16 {
-	if op.IsDMA() {
+	switch {
+	case op == components.OpcodeCollectiveCompute:
+		return components.LaneCC0
+	case op.IsDMA():
 		return components.LaneDMA
 	}
 	return uint16(e)

@@ -79,7 +79,7 @@ def install(old_numpy: bool = False) -> None:
     """Enter the modules of both generations; idempotent."""
     if isinstance(sys.modules.get("nki"), ApiModule):
         return
-    from . import isa_new, isa_old, kernel, language, nkilib
+    from . import collectives, isa_new, isa_old, kernel, language, nkilib
     from .inert import Inert
 
     for top, old in (("neuronxcc.nki", True), ("nki", False)):
@@ -98,6 +98,8 @@ def install(old_numpy: bool = False) -> None:
         sys.modules[top] = m
         for part, x in (("isa", isa), ("language", lang), ("typing", m.typing), ("compiler", m.compiler)):
             sys.modules["%s.%s" % (top, part)] = x
+        if not old:
+            m.collectives = sys.modules["nki.collectives"] = collectives.module("nki.collectives")
         if old:
             parent: Any = types.ModuleType("neuronxcc")
             parent.__path__ = []

@@ -89,6 +89,49 @@ class OldApi(unittest.TestCase):
         self.assertEqual(n, {"DMACopy": 6})
 
 
+class Collectives(unittest.TestCase):
+    KERNEL = """
+import nki.collectives as ncc
+@nki.jit
+def k(x):
+    g = ncc.ReplicaGroup.from_partition_op(8, ncc.rg_partition_op.div, 4)
+    rank = ncc.rank_id()
+    a, b, c = [nl.ndarray(s, dtype=x.dtype, buffer=nl.private_hbm) for s in ((128, 64), (512, 64), (32, 64))]
+    nisa.dma_copy(dst=a, src=x)
+    %s
+    return b
+"""
+
+    def record(self, call):
+        return run(NEW + self.KERNEL % call, "--arg", "f32[128,64]")
+
+    def test_groups_and_kinds(self):
+        for call, func in (
+            ("ncc.all_gather(srcs=[a], dsts=[b], replica_group=g, collective_dim=0)", "all-gather 4"),
+            ("ncc.reduce_scatter([a], [c], g, 0, nl.add)", "reduce-scatter 4"),
+            ("ncc.all_to_all(srcs=[b], dsts=[b], replica_group=g, collective_dim=0)", "all-to-all 4"),
+            ("ncc.collective_permute([a], [a], [(0, 1), (1, 0)])", "collective-permute 2"),
+            ("ncc.collective_permute_implicit([[a]], [[a]], g, channel_ids=[0])", "collective-permute 4"),
+        ):
+            status, error, record = self.record(call)
+            self.assertEqual((status, error if status else ""), (0, ""))
+            made = [line[4]["func"] for line in record[1:] if line[0] == "f" and line[2] == "CollectiveCompute"]
+            self.assertEqual(made, [func])
+
+    def test_what_cannot_be(self):
+        for call, error in (
+            ("ncc.all_gather([a], [c], g, 0)", "makes 32768 elements; dst has shape (32, 64)"),
+            ("ncc.all_reduce(a, [a], g, nl.add)", "srcs is a list of tensors, not a tensor"),
+            ("ncc.all_reduce([a], [a], [[0, 1]], nl.add)", "replica_group=[[0, 1]] is no ReplicaGroup"),
+            ("ncc.ReplicaGroup([[0, 1], [1, 2]])", "has a rank twice"),
+            ("ncc.broadcast([a], [a], g)", "nki.collectives.broadcast is not known to perfsim"),
+        ):
+            status, got, _ = self.record(call)
+            self.assertEqual(status, 1)
+            self.assertIn("kernel.py:", got)
+            self.assertIn(error, got)
+
+
 class NewApi(unittest.TestCase):
     def counts(self, source, *args):
         status, error, record = run(NEW + textwrap.dedent(source), *args)
