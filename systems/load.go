@@ -48,6 +48,12 @@ type Reading struct {
 	// size (0 or less where it is not known) and whether the size is in bytes.
 	// It returns what is called with the share done, or nil.
 	Stage func(name string, total int64, bytes bool) func(done int64)
+
+	// Passes are those that will predict the module, nil for those of a
+	// prediction. Where one of them simulates a graph before allocation, that is
+	// done while the graph is loaded: the allocated module takes the memory of the
+	// one before, and they are never there at the same time.
+	Passes *Options
 }
 
 // stage begins a piece of work and returns a function that is never nil.
@@ -72,6 +78,7 @@ type Loaded struct {
 	lowered  bool   // the module was made from a graph or a kernel for a machine
 	settings Settings
 	preAlloc func(context.Context) (*components.Module, error)
+	early    *early // of preAlloc, where that is done
 
 	// Of a prepared module, see Prepare: what was rebuilt, and the module with
 	// rows for transfers, which the reference model places.
@@ -187,22 +194,29 @@ func (l *Loaded) lower(ctx context.Context, r *Reading, graphs []*opgraph.Graph,
 	g.DeriveTripCounts()
 	set := r.stage("lowering", int64(g.NumOps()), false)
 	opt.Progress = func(done, _ int64) { set(done) }
+	if !opt.Infinite && !l.settings.NoPreAlloc {
+		before := opt
+		before.Infinite, before.Operands, before.Progress = true, false, nil
+		l.preAlloc = func(ctx context.Context) (*components.Module, error) {
+			res, err := lower.Lower(ctx, g, mach, before)
+			if err != nil {
+				return nil, err
+			}
+			return res.Module, nil
+		}
+		if r.Passes != nil && predictsBefore(*r.Passes) { // the pass tells errors
+			if m, err := l.preAlloc(ctx); err == nil {
+				l.early = l.settings.before(ctx, m, mach, formatName, r.Jobs)
+				opt.Reuse = m
+			}
+		}
+	}
 	res, err := lower.Lower(ctx, g, mach, opt)
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Input, err)
 	}
 	res.Module.Format = formatName
 	l.Module, l.Lowering = res.Module, &res.Report
-	if !opt.Infinite && !l.settings.NoPreAlloc {
-		opt.Infinite, opt.Operands, opt.Progress = true, false, nil
-		l.preAlloc = func(ctx context.Context) (*components.Module, error) {
-			res, err := lower.Lower(ctx, g, mach, opt)
-			if err != nil {
-				return nil, err
-			}
-			return res.Module, nil
-		}
-	}
 	return nil
 }
 

@@ -214,6 +214,7 @@ type World struct {
 	// the first perf_sim pass simulates; nil where the input is not a graph that
 	// was lowered.
 	PreAlloc func(context.Context) (*components.Module, error)
+	early    *early // its simulation, where that is done
 	before   uint64 // its predicted time in ns
 
 	// placed tells that Events and Summary are those of the module as it is:

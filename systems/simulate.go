@@ -69,6 +69,7 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	l := r.Loaded
 	if l == nil {
 		var err error
+		r.Passes = r.Pipeline
 		if l, err = Load(ctx, &r.Reading, r.Settings); err != nil {
 			return nil, err
 		}
@@ -110,6 +111,10 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 		}
 	}
 	w.Out, w.Log, w.PreAlloc = r.Out, r.Log, l.preAlloc
+	if l.early.serves(w) {
+		w.early = l.early
+		w.Events, l.early.events = l.early.events, components.NewEvents()
+	}
 	w.RebuildDeps = r.RebuildDeps && !l.prepared
 	w.Policy, w.DumpSched = r.Policy, r.DumpSched
 	if err := mergeTensorizer(w, l.path); err != nil {

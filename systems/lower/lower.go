@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"perfsim/components"
@@ -77,6 +78,10 @@ func Lower(ctx context.Context, g *opgraph.Graph, mach *machine.Machine, opt Opt
 	l.isFn, l.made, l.runs, l.sizes = make([]bool, g.NumComps()), make([]bool, g.NumComps()), make([]int64, g.NumComps()), make([]int, g.NumComps())
 	name := g.Text(g.Name)
 	m := components.NewModule(name, "lowered")
+	if opt.Reuse != nil {
+		reuse(m, opt.Reuse)
+		l.opt.Reuse = nil
+	}
 	m.Arch = mach.Name
 	m.Attributes = append(m.Attributes, components.Attribute{Key: "perfsim.loops", Value: "trips"}, components.Attribute{Key: attributeLowered, Value: "graph"})
 	m.AddCoreLanes(0)
@@ -93,6 +98,10 @@ func Lower(ctx context.Context, g *opgraph.Graph, mach *machine.Machine, opt Opt
 	if err := l.functions(); err != nil {
 		return nil, err
 	}
+	l.e.acc = accesses{coarse: l.e.acc.coarse}
+	if m.Instr.Len() > manyRows {
+		runtime.GC() // what lowering took serves the placement
+	}
 	m.Notes = append(m.Notes, notes...)
 	l.rep.Coarse = l.e.acc.coarse
 	l.account()
@@ -102,6 +111,21 @@ func Lower(ctx context.Context, g *opgraph.Graph, mach *machine.Machine, opt Opt
 		return nil, fmt.Errorf("the lowered module is inconsistent: %w", err)
 	}
 	return &Result{m, l.rep}, nil
+}
+
+// manyRows is from how many rows on the garbage of lowering is worth a
+// collection.
+const manyRows = 1 << 20
+
+// reuse gives an empty module the rows of an old one to write to. Columns that
+// grow copy what they have, and the first touch of fresh memory costs more than
+// what is written.
+func reuse(m, old *components.Module) {
+	m.Instr, m.Edges.Preds, m.Edges.Other = old.Instr, old.Edges.Preds, old.Edges.Other
+	for _, c := range slices.Concat(m.Instr.Columns(), m.Edges.Columns()) {
+		c.Reset()
+	}
+	old.Instr, old.Edges = components.Instructions{}, components.Edges{}
 }
 
 // functions lowers the entry and everything it calls that is not laid out in

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"perfsim/components"
 	"perfsim/components/opgraph"
 )
 
@@ -47,6 +48,9 @@ type Options struct {
 	// Group joins neighbouring elementwise operators that are in no fusion
 	// into one pass over their tiles, as every compiler does.
 	Group bool
+	// Reuse is an earlier module that nobody needs any more: its memory serves
+	// the new one, which has about as many rows.
+	Reuse *components.Module
 	// Progress, where not nil, is called with the operators done and operators in all.
 	Progress func(done, total int64)
 }

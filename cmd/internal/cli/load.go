@@ -39,6 +39,9 @@ type inputFlags struct {
 	measuredOnly bool
 	// skipOperands is set by commands that print nothing about operands.
 	skipOperands bool
+	// passes are those that will predict what is read, nil for those of a
+	// prediction.
+	passes *systems.Options
 }
 
 // add adds the flags of commands that predict: the whole group of what
@@ -212,7 +215,7 @@ func namedNumbers(flag string, list []string) (map[string]int64, error) {
 // reading returns where the module at path comes from.
 func (f *inputFlags) reading(c *cobra.Command, path string, p *progress) systems.Reading {
 	return systems.Reading{Path: path, Stdin: c.InOrStdin(), Format: f.format, NoVerify: f.noVerify, NoGraphs: f.measuredOnly,
-		SkipOperands: f.skipOperands, Jobs: f.jobs, Stage: p.stage}
+		SkipOperands: f.skipOperands, Jobs: f.jobs, Stage: p.stage, Passes: f.passes}
 }
 
 // load reads the module at path.

@@ -167,6 +167,7 @@ func (f *runFlags) report(c *cobra.Command, input string, r systems.Request, p *
 	if rep, err := f.huge.run(c, &f.in, input, r, f.timings, p); rep != nil || err != nil {
 		return rep, err
 	}
+	f.in.passes = r.Pipeline
 	l, err := f.in.load(c.Context(), c, input, p)
 	if err != nil {
 		return nil, err
