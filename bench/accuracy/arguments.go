@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // callArguments are the arguments of a kernel as a table states them: tensors
@@ -14,10 +15,16 @@ type callArguments struct {
 }
 
 var (
-	shaped  = regexp.MustCompile(`^([A-Za-z_]\w*(?:/[A-Za-z_]\w*)*)\s*\[([\d,]+)\]\s*(.*)$`)
-	setting = regexp.MustCompile(`^([A-Za-z_]\w*)\s*(?:=|\s)\s*(\(.*\)|-?[\d.]+(?:e-?\d+)?|True|False)(?:\s*\(.*\))?$`)
-	aName   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
-	dtypes  = regexp.MustCompile(`^(fp32|f32|bf16|fp16|f16|fp8|int32|i32|int8|uint8|uint32)\b(.*)$`)
+	shaped = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([A-Za-z_]\w*(?:/[A-Za-z_]\w*)*)\s*\[([\d,]+)\]\s*(.*)$`)
+	})
+	setting = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([A-Za-z_]\w*)\s*(?:=|\s)\s*(\(.*\)|-?[\d.]+(?:e-?\d+)?|True|False)(?:\s*\(.*\))?$`)
+	})
+	aName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_]\w*$`) })
+	dtypes = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(fp32|f32|bf16|fp16|f16|fp8|int32|i32|int8|uint8|uint32)\b(.*)$`)
+	})
 )
 
 // arguments reads the arguments of a kernel from a table:
@@ -44,11 +51,11 @@ func arguments(text string) (callArguments, error) {
 	}
 	for n := 0; n < len(pieces); n++ {
 		p := pieces[n]
-		if x := shaped.FindStringSubmatch(p); x != nil {
+		if x := shaped().FindStringSubmatch(p); x != nil {
 			names += 1 + strings.Count(x[1], "/")
 			t := tensor{shape: x[2]}
 			rest := x[3]
-			if d := dtypes.FindStringSubmatch(rest); d != nil {
+			if d := dtypes().FindStringSubmatch(rest); d != nil {
 				t.dtype, rest = d[1], strings.TrimSpace(d[2])
 			}
 			if rest != "" && !strings.HasPrefix(rest, "for ") && !strings.HasPrefix(rest, "(") && !strings.HasPrefix(rest, "=") {
@@ -60,7 +67,7 @@ func arguments(text string) (callArguments, error) {
 			names = 0
 			continue
 		}
-		if x := setting.FindStringSubmatch(p); x != nil && names == 0 {
+		if x := setting().FindStringSubmatch(p); x != nil && names == 0 {
 			v := x[2]
 			if strings.HasPrefix(v, "(") { // padding (0,0),(1,1) is one setting
 				for n+1 < len(pieces) && strings.HasPrefix(pieces[n+1], "(") {
@@ -74,7 +81,7 @@ func arguments(text string) (callArguments, error) {
 			out.settings = append(out.settings, x[1]+"="+v)
 			continue
 		}
-		if !aName.MatchString(p) {
+		if !aName().MatchString(p) {
 			return bad("%q has no shape", p)
 		}
 		names++

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"perfsim/components"
 	"perfsim/io/format"
@@ -93,7 +94,7 @@ func benchJobs(f *file, all []string, opt *Options) ([]job, error) {
 		path := ""
 		for _, p := range all {
 			rest, ok := strings.CutPrefix(filepath.Base(p), row["kernel"]+"_")
-			if ok && strings.HasSuffix(p, ".py") && filepath.Base(filepath.Dir(p)) == "kernels" && sizedName.MatchString(rest) {
+			if ok && strings.HasSuffix(p, ".py") && filepath.Base(filepath.Dir(p)) == "kernels" && sizedName().MatchString(rest) {
 				path = p
 			}
 		}
@@ -111,7 +112,7 @@ func benchJobs(f *file, all []string, opt *Options) ([]job, error) {
 }
 
 // sizedName is a name that goes on with sizes: M4096_N2048_0.py.
-var sizedName = regexp.MustCompile(`^(?:[A-Z]+\d+_)+\d+\.py$`)
+var sizedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[A-Z]+\d+_)+\d+\.py$`) })
 
 func sourceJob(it Item, opt *Options, path, mach string, call format.KernelCall, asWritten bool) job {
 	switch {
@@ -158,10 +159,10 @@ func kernelJobs(f *file, all []string, opt *Options) ([]job, error) {
 			}
 			call.Args = append(args.tensors, accepts(string(source), function, args.settings)...)
 		}
-		if x := launched.FindStringSubmatch(row["machine"]); x != nil {
+		if x := launched().FindStringSubmatch(row["machine"]); x != nil {
 			call.Grid = x[1]
 		}
-		if knobs := blockSizes.FindStringSubmatch(row["function"]); knobs != nil {
+		if knobs := blockSizes().FindStringSubmatch(row["function"]); knobs != nil {
 			for k, name := range []string{"TILES_IN_BLOCK_M", "TILES_IN_BLOCK_N", "TILES_IN_BLOCK_K"} {
 				call.Args = append(call.Args, name+"="+knobs[k+1])
 			}
@@ -173,6 +174,6 @@ func kernelJobs(f *file, all []string, opt *Options) ([]job, error) {
 }
 
 var (
-	blockSizes = regexp.MustCompile(`TILES_IN_BLOCK_M,N,K=(\d+),(\d+),(\d+)`)
-	launched   = regexp.MustCompile(`launched \[([\d,]+)\]`)
+	blockSizes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`TILES_IN_BLOCK_M,N,K=(\d+),(\d+),(\d+)`) })
+	launched   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`launched \[([\d,]+)\]`) })
 )

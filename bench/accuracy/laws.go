@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"perfsim/components"
 	"perfsim/components/machine"
@@ -70,10 +71,10 @@ type fact struct {
 }
 
 var (
-	issueNS = regexp.MustCompile(`issue (\d+(?:\.\d+)?)`)
-	other   = regexp.MustCompile(`K=(\d+): issue (\d+(?:\.\d+)?)`)
-	sizes   = regexp.MustCompile(`([KNM])=(\d+)`)
-	parts   = regexp.MustCompile(`dispatch (\d+(?:\.\d+)?)`)
+	issueNS = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`issue (\d+(?:\.\d+)?)`) })
+	other   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`K=(\d+): issue (\d+(?:\.\d+)?)`) })
+	sizes   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([KNM])=(\d+)`) })
+	parts   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`dispatch (\d+(?:\.\d+)?)`) })
 )
 
 // lawFacts returns what a line says that the model predicts.
@@ -291,7 +292,7 @@ func oneBlock(m *components.Module) error {
 // the rows of the array that the law names and those that its note names.
 func matmulFacts(row map[string]string) ([]fact, error) {
 	shape := map[string]float64{}
-	for _, x := range sizes.FindAllStringSubmatch(row["instruction"], -1) {
+	for _, x := range sizes().FindAllStringSubmatch(row["instruction"], -1) {
 		shape[x[1]] = number(x[2])
 	}
 	d, ok := components.ParseDType(row["in_dtype"])
@@ -300,11 +301,11 @@ func matmulFacts(row map[string]string) ([]fact, error) {
 	}
 	var out []fact
 	note := row["note"]
-	if x := other.FindStringSubmatch(note); x != nil {
+	if x := other().FindStringSubmatch(note); x != nil {
 		out = append(out, matmulFact(d, number(x[1]), shape["M"], number(x[2])))
 		note = strings.Replace(note, x[0], "", 1)
 	}
-	if x := issueNS.FindStringSubmatch(note); x != nil {
+	if x := issueNS().FindStringSubmatch(note); x != nil {
 		out = append(out, matmulFact(d, shape["K"], shape["M"], number(x[1])))
 	}
 	if len(out) == 0 {
@@ -345,7 +346,7 @@ func matmulFact(d components.DType, rows, columns, measured float64) fact {
 // transferFacts predicts the time from a trigger to the first packet, which
 // the law has as issue and dispatch.
 func transferFacts(row map[string]string) ([]fact, error) {
-	issue, dispatch := issueNS.FindStringSubmatch(row["note"]), parts.FindStringSubmatch(row["note"])
+	issue, dispatch := issueNS().FindStringSubmatch(row["note"]), parts().FindStringSubmatch(row["note"])
 	if issue == nil || dispatch == nil {
 		return nil, errors.New("the note names no issue and dispatch")
 	}

@@ -20,12 +20,6 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// loaded has the embedded descriptions as Parse reads them: JSON, which takes a
-// tenth of the time of YAML. TestLoadedIsTheYAML writes it with -update.
-//
-//go:embed loaded/*.json
-var loaded embed.FS
-
 // Machine is one description. Clocks are in the compiler's unit of 10 MHz,
 // so that cycles×100/clock is ns.
 type Machine struct {

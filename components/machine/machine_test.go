@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -21,11 +20,7 @@ func TestLoadedIsTheYAML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Check(t, "loaded/"+n+".json", append(b, '\n'))
+		golden.Check(t, n+".go", source(t, want))
 		for _, name := range append(want.Aliases, n) {
 			got, err := Load(name)
 			if err != nil {

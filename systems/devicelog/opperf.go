@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"perfsim/io/tenstorrent/profilelog"
 )
@@ -301,7 +302,7 @@ const (
 	adviceHigher  = "the fidelity drops bits of these types: HiFi2 or HiFi4 keep them"
 )
 
-var configNumber = regexp.MustCompile(`(in0_block_w|out_subblock_h|out_subblock_w)=(\d+)`)
+var configNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(in0_block_w|out_subblock_h|out_subblock_w)=(\d+)`) })
 
 // advise says what may help an operator.
 func (p *OpPerf) advise(t *profilelog.OpsTable, i int) {
@@ -331,7 +332,7 @@ func (p *OpPerf) advise(t *profilelog.OpsTable, i int) {
 		return
 	}
 	numbers := map[string]int{}
-	for _, m := range configNumber.FindAllStringSubmatch(t.Cell(i, "ATTRIBUTES"), -1) {
+	for _, m := range configNumber().FindAllStringSubmatch(t.Cell(i, "ATTRIBUTES"), -1) {
 		numbers[m[1]], _ = strconv.Atoi(m[2])
 	}
 	add(strings.Contains(t.Cell(i, "INPUT_0_MEMORY"), "DRAM"), adviceL1)

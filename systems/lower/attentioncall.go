@@ -116,7 +116,7 @@ func (x *expander) headsOf(op opgraph.OpID) (q, k, v opgraph.OpID, h heads, ok b
 		seq, head = 2, 1
 	}
 	h = heads{batch: a[0], heads: a[head], groups: b[head], queries: a[seq], keys: b[seq], size: a[3], values: c[3]}
-	if m := intermediateShape.FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil {
+	if m := intermediateShape().FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil {
 		n := make([]int64, 4)
 		for i := range n {
 			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; what does not fit fails below
@@ -156,7 +156,7 @@ const mostHeads = 128
 // queries, more than mostHeads. Else the order is [batch, sequence, heads, size].
 func (x *expander) headsFirst(op opgraph.OpID, q, k []int64) bool {
 	g := x.r.From
-	if m := batchDims.FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil {
+	if m := batchDims().FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil {
 		return m[1] == "1"
 	}
 	shapes := g.Shapes.Tuple(g.Ops.Shape[op])

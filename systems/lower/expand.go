@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"perfsim/components/opgraph"
 )
@@ -515,8 +516,12 @@ func (x *expander) shaped(op, v opgraph.OpID, want opgraph.ShapeID) opgraph.OpID
 
 // batchDims is the second batch dimension of the queries in the configuration of
 // a cuDNN attention.
-var batchDims = regexp.MustCompile(`"bmm1_dot_dimension_numbers":\{[^}]*"lhs_batch_dimensions":\["?0"?,\s*"?([12])"?\]`)
+var batchDims = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"bmm1_dot_dimension_numbers":\{[^}]*"lhs_batch_dimensions":\["?0"?,\s*"?([12])"?\]`)
+})
 
 // intermediateShape is the shape of the scores in the configuration of a cuDNN
 // attention: batch, heads, queries, keys.
-var intermediateShape = regexp.MustCompile(`"intermediate_tensor_shape"[^\]]*"dimensions":\["?(\d+)"?,\s*"?(\d+)"?,\s*"?(\d+)"?,\s*"?(\d+)"?\]`)
+var intermediateShape = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"intermediate_tensor_shape"[^\]]*"dimensions":\["?(\d+)"?,\s*"?(\d+)"?,\s*"?(\d+)"?,\s*"?(\d+)"?\]`)
+})

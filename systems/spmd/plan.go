@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"perfsim/components/opgraph"
 )
@@ -44,7 +45,7 @@ func arrays(t *opgraph.ShapeTable, s opgraph.ShapeID, dst []opgraph.ShapeID) []o
 	return dst
 }
 
-var unspecified = regexp.MustCompile(`unspecified_dims=\[([\d,]*)\]`)
+var unspecified = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`unspecified_dims=\[([\d,]*)\]`) })
 
 // annotations reads the shardings of every operator.
 func (p *planner) annotations() error {
@@ -82,7 +83,7 @@ func (p *planner) annotations() error {
 				}
 			}
 		}
-		if m := unspecified.FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil && target(g, op) == "Sharding" {
+		if m := unspecified().FindStringSubmatch(g.AttrStr(op, opgraph.AttrBackendConfig)); m != nil && target(g, op) == "Sharding" {
 			open, _ := numbers(m[1])
 			for _, d := range open {
 				list[0].open |= 1 << min(d, 63)

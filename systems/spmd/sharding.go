@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"perfsim/components/opgraph"
 )
@@ -384,8 +385,8 @@ type mesh struct {
 	sizes []int64
 }
 
-var meshText = regexp.MustCompile(`([\w.]+) *= *#sdy\.mesh<\[([^\]]*)\]`)
-var meshAxis = regexp.MustCompile(`"([^"]+)" *= *(\d+)`)
+var meshText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([\w.]+) *= *#sdy\.mesh<\[([^\]]*)\]`) })
+var meshAxis = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([^"]+)" *= *(\d+)`) })
 
 // meshes reads the meshes that the module's frontend attributes define.
 func meshes(g *opgraph.Graph) map[string]mesh {
@@ -394,7 +395,7 @@ func meshes(g *opgraph.Graph) map[string]mesh {
 		if g.Text(r.Key) != "frontend_attributes" {
 			continue
 		}
-		for _, m := range meshText.FindAllStringSubmatch(strings.ReplaceAll(g.Text(r.Value), `\`, ""), -1) {
+		for _, m := range meshText().FindAllStringSubmatch(strings.ReplaceAll(g.Text(r.Value), `\`, ""), -1) {
 			out[m[1]] = parseMesh(m[2])
 		}
 	}
@@ -403,7 +404,7 @@ func meshes(g *opgraph.Graph) map[string]mesh {
 
 // parseMesh reads the axes of a mesh: "x"=4, "y"=2.
 func parseMesh(text string) (x mesh) {
-	for _, f := range meshAxis.FindAllStringSubmatch(text, -1) {
+	for _, f := range meshAxis().FindAllStringSubmatch(text, -1) {
 		n, err := strconv.ParseInt(f[2], 10, 32)
 		if err != nil {
 			continue
@@ -413,7 +414,7 @@ func parseMesh(text string) (x mesh) {
 	return x
 }
 
-var sdyAxis = regexp.MustCompile(`"([^"]+)"(?::\((\d+)\)(\d+))?`)
+var sdyAxis = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([^"]+)"(?::\((\d+)\)(\d+))?`) })
 
 // parseSdy reads "#sdy.sharding<@mesh, [{"x"}, {}]>", the same with
 // mesh<["x"=4]> for @mesh, and "#sdy.sharding_per_value<[<@mesh, …>, …]>".
@@ -460,7 +461,7 @@ func (a *axes) parseSdy(text string, known map[string]mesh) (list []spec, err er
 		a.devices = max(a.devices, all)
 		for _, dim := range splitTop(text[open+1 : min(end, len(text))]) {
 			var set axisSet
-			for _, f := range sdyAxis.FindAllStringSubmatch(dim, -1) {
+			for _, f := range sdyAxis().FindAllStringSubmatch(dim, -1) {
 				k := slices.Index(m.names, f[1])
 				if k < 0 {
 					return nil, fmt.Errorf("mesh @%s has no axis %q", strings.TrimSpace(name), f[1])
@@ -493,12 +494,14 @@ func (a *axes) parseSdy(text string, known map[string]mesh) (list []spec, err er
 	}
 }
 
-var sdyAttribute = regexp.MustCompile(`xla\.sdy\.(sharding|in_shardings|out_shardings)="((?:[^"\\]|\\.)*)"`)
+var sdyAttribute = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`xla\.sdy\.(sharding|in_shardings|out_shardings)="((?:[^"\\]|\\.)*)"`)
+})
 
 // sdyText returns the text of one of Shardy's shardings among frontend
 // attributes, "" where it is not there.
 func sdyText(attributes, key string) string {
-	for _, m := range sdyAttribute.FindAllStringSubmatch(attributes, -1) {
+	for _, m := range sdyAttribute().FindAllStringSubmatch(attributes, -1) {
 		if m[1] == key {
 			return m[2]
 		}

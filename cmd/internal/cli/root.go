@@ -70,6 +70,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitError
 }
 
+// Root returns the root command with all others, for their manual pages.
+func Root() *cobra.Command { return newRoot(nil) }
+
 // command is a command by name, made when it is needed: all twenty with their
 // flags take longer than the smallest run.
 type command struct {
@@ -108,7 +111,6 @@ func commands() []command {
 		{"netlist", newNetlistCommand},
 		{"dprint", newDprintCommand},
 		{"bench", newBenchCommand},
-		{"man", newManCommand},
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *Server) predict(ctx context.Context, q *request) (any, error) {
 		return nil, err
 	}
 	out := &prediction{Report: rep, ModuleID: id, Causes: []explain.Cause{}}
-	s.metrics.instructions.Add(float64(out.Instructions))
+	s.metrics.predicted(out.Instructions)
 	if causes > 0 && res.CheckTimes("") == nil {
 		x, err := res.Explain(ctx, explain.Options{Top: causes, Block: -1, Buffers: -1})
 		if err != nil {

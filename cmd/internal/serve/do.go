@@ -20,7 +20,7 @@ func (s *Server) do(parent context.Context, q *request) (status int, answer []by
 	name := q.Call
 	defer func() {
 		if x := recover(); x != nil {
-			s.metrics.panics.Inc()
+			s.metrics.panicked()
 			s.log("panic while answering %s: %v\n%s", name, x, debug.Stack())
 			status, answer = http.StatusInternalServerError, errorText("an error of the server; its log has more")
 		}

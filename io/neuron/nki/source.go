@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"perfsim/components/nkirecord"
@@ -27,7 +28,9 @@ var recorder embed.FS
 // recorded; three times as much may pass.
 const DefaultSeconds = 60
 
-var apiImport = regexp.MustCompile(`(?m)^[ \t]*(?:import|from)[ \t]+(?:neuronxcc[ \t.]|nki\b)|^[ \t]*@nki\.jit`)
+var apiImport = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*(?:import|from)[ \t]+(?:neuronxcc[ \t.]|nki\b)|^[ \t]*@nki\.jit`)
+})
 
 // SourceImporter runs kernel sources.
 var SourceImporter = format.Importer{
@@ -39,7 +42,7 @@ var SourceImporter = format.Importer{
 // importsAPI reports whether a text imports the NKI API. The search for words
 // is first: the expression takes seconds for what is read of a large file.
 func importsAPI(text []byte) bool {
-	return (bytes.Contains(text, []byte("nki")) || bytes.Contains(text, []byte("neuronxcc"))) && apiImport.Match(text)
+	return (bytes.Contains(text, []byte("nki")) || bytes.Contains(text, []byte("neuronxcc"))) && apiImport().Match(text)
 }
 
 // IsSource reports whether a path names a Python file, and a function in it:

@@ -8,16 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 )
 
 // tracePattern finds trace files. It is searched for anywhere in the name, not
 // matched against all of it, so perf_sim.a.json.bak is found and
 // perf_sim_at_end_trace.a.json is not. The documented pattern has ".*", where
 // "." means any character but a line end.
-var tracePattern = regexp.MustCompile(`perf_sim\.[^\n\r]*\.json`)
+var tracePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`perf_sim\.[^\n\r]*\.json`) })
 
 // isTraceName tells whether the package takes a file of this base name.
-func isTraceName(base string) bool { return tracePattern.MatchString(base) }
+func isTraceName(base string) bool { return tracePattern().MatchString(base) }
 
 // Collect returns the paths (dir joined with the name) of the trace files in
 // dir, in directory order: regular files whose name the pattern is found in.

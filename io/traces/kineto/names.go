@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -124,9 +125,9 @@ func (t *trace) opcodes() map[ecs.Symbol]string {
 }
 
 var (
-	namespaces = regexp.MustCompile(`(?:\w+::)+`)
-	enclosed   = regexp.MustCompile(`\([^()]*\)|\{[^{}]*\}`)
-	behind     = regexp.MustCompile("\x00[^<>,]*") // of a function in an argument, what follows its arguments
+	namespaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\w+::)+`) })
+	enclosed   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\([^()]*\)|\{[^{}]*\}`) })
+	behind     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x00[^<>,]*") }) // of a function in an argument, what follows its arguments
 )
 
 // templateArguments returns the template arguments of a function, without
@@ -140,12 +141,12 @@ func templateArguments(name string) (list []string) {
 	if strings.ContainsAny(name, "({") {
 		for was := ""; was != name; {
 			was = name
-			name = enclosed.ReplaceAllString(name, "\x00")
+			name = enclosed().ReplaceAllString(name, "\x00")
 		}
-		name = behind.ReplaceAllString(name, "")
+		name = behind().ReplaceAllString(name, "")
 	}
 	if strings.Contains(name, "::") {
-		name = namespaces.ReplaceAllString(name, "")
+		name = namespaces().ReplaceAllString(name, "")
 	}
 	open := strings.IndexByte(name, '<')
 	if open < 0 {

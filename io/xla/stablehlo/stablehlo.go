@@ -13,6 +13,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"perfsim/components/opgraph"
@@ -27,7 +28,9 @@ var errBytecode = errors.New("this is MLIR bytecode, which is not read; make tex
 
 // firstOp matches how the first operation of an MLIR text begins: a module, or
 // an operation of a dialect that has a symbol or is in the generic form.
-var firstOp = regexp.MustCompile(`^(?:(?:builtin\.)?module\s*(?:@|\{|attributes\b)|func\.func\s|[a-z_][a-z0-9_]*\.[a-z][a-z0-9_.]*\s+(?:public\s+|private\s+|nested\s+)?@|"[a-z_][a-z0-9_]*\.[a-z][a-z0-9_.]*"\s*\()`)
+var firstOp = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(?:builtin\.)?module\s*(?:@|\{|attributes\b)|func\.func\s|[a-z_][a-z0-9_]*\.[a-z][a-z0-9_.]*\s+(?:public\s+|private\s+|nested\s+)?@|"[a-z_][a-z0-9_]*\.[a-z][a-z0-9_.]*"\s*\()`)
+})
 
 // Sniff reports whether head begins a StableHLO text or MLIR bytecode (which
 // Read refuses with advice), or a module of another MLIR dialect (likewise).
@@ -38,7 +41,7 @@ func Sniff(head []byte) bool {
 	c := scanner{s: string(head)}
 	c.peek()
 	rest := c.s[c.pos:]
-	if firstOp.MatchString(rest) || strings.HasPrefix(rest, "#loc") {
+	if firstOp().MatchString(rest) || strings.HasPrefix(rest, "#loc") {
 		return true
 	}
 	// Aliases before the module.
