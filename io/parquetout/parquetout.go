@@ -1,6 +1,6 @@
 // Package parquetout writes the tables of a timeline as Parquet files, for
 // DuckDB, pandas, Polars and Spark. Pages are of version 1 and compressed with
-// zstd, row groups hold 131,072 rows, and the file's key-value metadata tell
+// zstd at its fastest level, row groups hold 131,072 rows, and the file's key-value metadata tell
 // the schema version, the tool, the machine and the model.
 package parquetout
 
@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 
 	"perfsim/components"
 	"perfsim/io/internal/tracetable"
@@ -60,23 +62,31 @@ func file[R any](t tracetable.Table[R], about []tracetable.Metadata) File {
 }
 
 func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R], about []tracetable.Metadata) error {
-	options := []parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.DataPageVersion(1),
+	options := []parquet.WriterOption{parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.DataPageVersion(1),
 		parquet.CreatedBy("perfsim", version(about), "")}
+	for _, f := range parquet.SchemaOf(new(R)).Fields() {
+		if f.Encoding() != nil && f.Encoding().Encoding() == format.RLEDictionary {
+			options = append(options, parquet.SkipPageBounds(f.Name())) // a page has nearly all texts there are
+		}
+	}
 	for _, m := range about {
 		options = append(options, parquet.KeyValueMetadata(m.Key, m.Value))
 	}
 	w := parquet.NewGenericWriter[R](out, options...)
 	rows := make([]R, 0, batch)
+	var kept values
 	flush := func() error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		_, err := w.Write(rows)
 		rows = rows[:0]
+		kept.reset()
 		return err
 	}
 	err := t.Each(func(r *R) error {
-		rows = append(rows, own(*r))
+		rows = append(rows, *r)
+		kept.keep(&rows[len(rows)-1])
 		if len(rows) == batch {
 			return flush()
 		}
@@ -99,22 +109,35 @@ func version(about []tracetable.Metadata) string {
 	return about[k].Value
 }
 
-// own gives a row optional values of its own: the table reuses them.
-func own[R any](r R) R {
-	switch x := any(&r).(type) {
-	case *tracetable.Slice:
-		x.ParentID, x.IssueNS, x.Bytes, x.HeldBy, x.SlackNS = copied(x.ParentID), copied(x.IssueNS), copied(x.Bytes), copied(x.HeldBy), copied(x.SlackNS)
-		x.IsCritical = copied(x.IsCritical)
-	case *tracetable.Instruction:
-		x.PC, x.RawBirID, x.CompilerPC = copied(x.PC), copied(x.RawBirID), copied(x.CompilerPC)
-	}
-	return r
+// values are the optional values of the rows of a batch, which the table reuses
+// from row to row.
+type values struct {
+	numbers []int64
+	flags   []bool
 }
 
-func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
+func (v *values) reset() { v.numbers, v.flags = v.numbers[:0], v.flags[:0] }
+
+// keep gives a row values of its own until reset.
+func (v *values) keep(row any) {
+	number := func(p **int64) {
+		if *p != nil {
+			v.numbers = append(v.numbers, **p)
+			*p = &v.numbers[len(v.numbers)-1] // stays, wherever the list grows to
+		}
 	}
-	v := *p
-	return &v
+	switch x := row.(type) {
+	case *tracetable.Slice:
+		for _, p := range []**int64{&x.ParentID, &x.IssueNS, &x.Bytes, &x.HeldBy, &x.SlackNS} {
+			number(p)
+		}
+		if x.IsCritical != nil {
+			v.flags = append(v.flags, *x.IsCritical)
+			x.IsCritical = &v.flags[len(v.flags)-1]
+		}
+	case *tracetable.Instruction:
+		for _, p := range []**int64{&x.PC, &x.RawBirID, &x.CompilerPC} {
+			number(p)
+		}
+	}
 }

@@ -77,11 +77,18 @@ func (l *lives) closeAll() {
 	}
 }
 
-// ordered returns the instructions of process p in the order of starts.
-func ordered(t *components.Timeline, p int) []components.InstrID {
-	var all []timed[components.InstrID]
+// ordered returns the instructions of process p that take part, in the order of
+// starts.
+func ordered(t *components.Timeline, p int, part func(i components.InstrID) bool) []components.InstrID {
+	n := 0
 	t.Each(func(i components.InstrID) {
-		if t.Has(p, i) {
+		if part(i) {
+			n++
+		}
+	})
+	all := make([]timed[components.InstrID], 0, n)
+	t.Each(func(i components.InstrID) {
+		if part(i) && t.Has(p, i) {
 			s, _ := t.Span(p, i)
 			all = append(all, timed[components.InstrID]{s, i})
 		}
@@ -99,11 +106,8 @@ func PSUM(t *components.Timeline, p int, done Done) {
 	m := t.World.Module
 	byLane, names := Cores(m)
 	cores := make([]*lives, len(names))
-	for _, i := range ordered(t, p) {
+	for _, i := range ordered(t, p, func(i components.InstrID) bool { return m.Instr.Banks.At(int(i)) != 0 }) {
 		mask := m.Instr.Banks.At(int(i))
-		if mask == 0 {
-			continue
-		}
 		l := coreLives(cores, byLane[m.Instr.Lane.At(int(i))], Banks, done)
 		s, e := t.Span(p, i)
 		for b := range Banks {
@@ -166,7 +170,11 @@ func SBUF(t *components.Timeline, p int, size uint64, done Done) (beyond int, ok
 		return beyond, false
 	}
 	cores := make([]*lives, len(names))
-	for _, i := range ordered(t, p) {
+	touches := func(i components.InstrID) bool {
+		lo, hi := m.Operands.Range(i)
+		return lo < hi
+	}
+	for _, i := range ordered(t, p, touches) {
 		lo, hi := m.Operands.Range(i)
 		s, e := t.Span(p, i)
 		for _, write := range []bool{false, true} { // an instruction reads before it writes

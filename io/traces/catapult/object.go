@@ -39,6 +39,7 @@ func WriteObject(ctx context.Context, out io.Writer, t *components.Timeline, o O
 	w := &object{t: t, m: t.World.Module, opt: o, out: bufio.NewWriterSize(out, 1<<18)}
 	if !o.NoFlows {
 		w.drawn = make([]uint64, w.m.Instr.Len())
+		w.starts, w.finishes = makePoints('s', w.m.Lanes.Len()), makePoints('f', w.m.Lanes.Len())
 	}
 	if err := w.all(ctx); err != nil {
 		return w.stats, err
@@ -55,9 +56,10 @@ type object struct {
 	name  []byte
 	stats ObjectStats
 	// drawn is how long the events of the first process are drawn.
-	drawn  []uint64
-	events int64
-	any    bool
+	drawn            []uint64
+	starts, finishes points // of arrows
+	events           int64
+	any              bool
 }
 
 func (w *object) all(ctx context.Context) error {
@@ -155,9 +157,9 @@ func (w *object) metadata() {
 
 // appendMicros appends ns as µs to three decimals.
 func appendMicros(b []byte, ns uint64) []byte {
-	b = strconv.AppendUint(b, ns/1000, 10)
-	r := ns % 1000
-	return append(b, '.', byte('0'+r/100), byte('0'+r/10%10), byte('0'+r%10))
+	b = appendUint(b, ns/1000)
+	r := threes[ns%1000]
+	return append(b, '.', byte(r), byte(r>>8), byte(r>>16))
 }
 
 func (w *object) event(e *components.TimelineEvent) {
@@ -172,11 +174,11 @@ func (w *object) event(e *components.TimelineEvent) {
 	b = append(b, `,"dur":`...)
 	b = appendMicros(b, e.Dur)
 	b = append(b, `,"pid":`...)
-	b = strconv.AppendInt(b, int64(e.Process)+1, 10)
+	b = appendUint(b, uint64(e.Process)+1)
 	b = append(b, `,"tid":`...)
-	b = strconv.AppendInt(b, int64(e.Lane)+1, 10)
+	b = appendUint(b, uint64(e.Lane)+1)
 	b = append(b, `,"args":{"id":`...)
-	b = strconv.AppendInt(b, w.t.ID(e.Process, e.Instr), 10)
+	b = appendUint(b, uint64(w.t.ID(e.Process, e.Instr)))
 	b = append(b, `,"instruction":"`...)
 	w.name = w.m.AppendInstrName(w.name[:0], e.Instr)
 	b = append(format.AppendJSONText(b, w.name), '"')
@@ -191,7 +193,7 @@ func (w *object) event(e *components.TimelineEvent) {
 	}
 	number := func(name string, v uint64) {
 		b = append(append(append(b, `,"`...), name...), `":`...)
-		b = strconv.AppendUint(b, min(v, maxExact), 10)
+		b = appendUint(b, min(v, maxExact))
 	}
 	if e.Full != e.Dur {
 		number("latency_ns", e.Full)
@@ -234,29 +236,39 @@ func (w *object) incoming(e *components.TimelineEvent) {
 			w.stats.Unshown++
 			continue
 		}
-		kind := components.KindOfClass(class).String()
 		id := uint64(off) + uint64(k) + 1
-		w.point('s', kind, id, min(at+w.drawn[from]-1, e.Start), w.m.Instr.Lane.At(int(from)))
-		w.point('f', kind, id, e.Start, e.Lane)
+		w.point(&w.starts, class, id, min(at+w.drawn[from]-1, e.Start), w.m.Instr.Lane.At(int(from)))
+		w.point(&w.finishes, class, id, e.Start, e.Lane)
 		w.stats.Flows++
 	}
 }
 
-func (w *object) point(ph byte, kind string, id, ts uint64, lane uint16) {
-	b := append(w.next(), `{"name":"`...)
-	b = append(b, kind...)
-	b = append(b, `","cat":"dep","ph":"`...)
-	b = append(b, ph)
-	b = append(b, `","id":`...)
-	b = strconv.AppendUint(b, id, 10)
-	b = append(b, `,"ts":`...)
-	b = appendMicros(b, ts)
-	b = append(b, `,"pid":1,"tid":`...)
-	b = strconv.AppendInt(b, int64(lane)+1, 10)
-	if ph == 'f' {
-		b = append(b, `,"bp":"e"`...)
+// points are the texts of one end of all arrows: by class what stands before the
+// number, by lane what stands behind the time.
+type points struct {
+	class [components.NumClasses]string
+	lane  []string
+}
+
+func makePoints(ph byte, lanes int) points {
+	var p points
+	for c := range p.class {
+		p.class[c] = `{"name":"` + components.KindOfClass(uint8(c)).String() + `","cat":"dep","ph":"` + string(ph) + `","id":`
 	}
-	w.buf = append(b, '}')
+	for l := range lanes {
+		tail := `,"pid":1,"tid":` + strconv.Itoa(l+1)
+		if ph == 'f' {
+			tail += `,"bp":"e"`
+		}
+		p.lane = append(p.lane, tail+"}")
+	}
+	return p
+}
+
+func (w *object) point(p *points, class uint8, id, ts uint64, lane uint16) {
+	b := append(w.next(), p.class[class]...)
+	b = append(appendUint(b, id), `,"ts":`...)
+	w.buf = append(appendMicros(b, ts), p.lane[lane]...)
 }
 
 func (w *object) counter(s *components.Series, k int) {

@@ -8,9 +8,11 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"iter"
 	"math"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -121,6 +123,7 @@ type writer struct {
 	// The edges by producer: those of instruction i are
 	// outEdge[outAt[i]:outAt[i+1]], each a flow id.
 	outAt, outEdge []uint32
+	flows          []uint64 // a bit for every edge that a flow shows
 	written        int64
 }
 
@@ -138,10 +141,26 @@ func processTrack(p int) uint64        { return uint64(p) + 1 }
 func laneTrack(p int, l uint16) uint64 { return uint64(p+1)<<32 | uint64(l) + 1 }
 func counterTrack(p int, k int) uint64 { return uint64(p+1)<<32 | 1<<24 | uint64(k) }
 func threadID(p int, l uint16) uint64  { return uint64(p)<<16 + uint64(l) + 1 }
+
+// text is s as Perfetto takes it: UTF-8 without zeros.
 func text(s string) string {
+	plain := true
+	for i := range len(s) {
+		plain = plain && s[i]-1 < utf8.RuneSelf-1
+	}
+	if plain {
+		return s
+	}
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", string(utf8.RuneError)), string(utf8.RuneError))
 }
 func appendUint(b []byte, n protowire.Number, v uint64) []byte {
+	if n < 16 && v < 1<<14 { // most are: a byte for the tag, one or two for the number
+		if tag := byte(n<<3 | protowire.Number(protowire.VarintType)); v < 1<<7 {
+			return append(b, tag, byte(v))
+		} else {
+			return append(b, tag, byte(v)|1<<7, byte(v>>7))
+		}
+	}
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
 }
 func appendBytes(b []byte, n protowire.Number, v []byte) []byte {
@@ -313,7 +332,7 @@ func (w *writer) tracks() error {
 // producers calls f with the dependencies of instruction i in the first process:
 // producer, edge, and whether a flow can show it.
 func (w *writer) producers(i components.InstrID, f func(from components.InstrID, edge uint32, ordered bool)) {
-	if !w.t.Has(0, i) {
+	if !w.t.Has(0, i) || len(w.m.Edges.Preds.Row(int(i))) == 0 {
 		return
 	}
 	off := w.m.Edges.Preds.Offsets()[i]
@@ -332,19 +351,16 @@ func (w *writer) producers(i components.InstrID, f func(from components.InstrID,
 func (w *writer) edges() {
 	n := w.m.Instr.Len()
 	w.outAt = make([]uint32, n+1)
-	each := func(f func(from components.InstrID, edge uint32, ordered bool)) {
-		for _, b := range w.t.Blocks {
-			for i := w.m.Blocks.First.At(b); i < w.m.Blocks.End.At(b); i++ {
-				w.producers(components.InstrID(i), f)
+	w.flows = make([]uint64, (w.m.Edges.Preds.Len()+63)/64)
+	w.t.Each(func(i components.InstrID) {
+		w.producers(i, func(from components.InstrID, edge uint32, ordered bool) {
+			if ordered {
+				w.outAt[from+1]++
+				w.flows[edge/64] |= 1 << (edge % 64)
+			} else {
+				w.stats.Unordered++
 			}
-		}
-	}
-	each(func(from components.InstrID, _ uint32, ordered bool) {
-		if ordered {
-			w.outAt[from+1]++
-		} else {
-			w.stats.Unordered++
-		}
+		})
 	})
 	for i := range n {
 		w.outAt[i+1] += w.outAt[i]
@@ -352,12 +368,29 @@ func (w *writer) edges() {
 	w.outEdge = make([]uint32, w.outAt[n])
 	next := make([]uint32, n)
 	copy(next, w.outAt)
-	each(func(from components.InstrID, edge uint32, ordered bool) {
-		if ordered {
+	words := w.m.Edges.Preds.Words()
+	w.t.Each(func(i components.InstrID) {
+		for edge := range w.incoming(i) {
+			from := words[edge] & ecs.TargetMask
 			w.outEdge[next[from]] = edge
 			next[from]++
 		}
 	})
+}
+
+// incoming are the dependencies of instruction i that flows show.
+func (w *writer) incoming(i components.InstrID) iter.Seq[uint32] {
+	off := w.m.Edges.Preds.Offsets()
+	return func(yield func(edge uint32) bool) {
+		if int(i)+1 >= len(off) {
+			return
+		}
+		for edge := off[i]; edge < off[i+1]; edge++ {
+			if w.flows[edge/64]>>(edge%64)&1 != 0 && !yield(edge) {
+				return
+			}
+		}
+	}
 }
 
 // slice opens the slice of an event.
@@ -369,7 +402,7 @@ func (w *writer) slice(e *components.TimelineEvent) error {
 	b = appendUint(b, eventCategoryIID, w.intern(internedCategories, w.m.Category(e.Instr)))
 	b = appendUint(b, eventNameIID, w.intern(internedNames, w.m.Label(e.Instr)))
 	w.name = w.m.AppendInstrName(w.name[:0], e.Instr)
-	b = w.text(b, "instruction", string(w.name))
+	b = w.text(b, "instruction", unsafe.String(unsafe.SliceData(w.name), len(w.name)))
 	b = w.number(b, "row", uint64(i))
 	if s := in.Source.Get(i); s != 0 {
 		b = w.word(b, "source", w.m.Symbols.String(s))
@@ -400,7 +433,10 @@ func (w *writer) slice(e *components.TimelineEvent) error {
 		for _, edge := range w.outEdge[w.outAt[i]:w.outAt[i+1]] {
 			b = protowire.AppendFixed64(protowire.AppendTag(b, eventFlows, protowire.Fixed64Type), flowID(edge))
 		}
-		b = w.incoming(b, e.Instr)
+		for edge := range w.incoming(e.Instr) {
+			w.stats.Flows++
+			b = protowire.AppendFixed64(protowire.AppendTag(b, eventFlowsEnd, protowire.Fixed64Type), flowID(edge))
+		}
 	}
 	w.body = b
 	w.stats.Slices++
@@ -416,17 +452,6 @@ func (w *writer) slice(e *components.TimelineEvent) error {
 }
 
 func flowID(edge uint32) uint64 { return uint64(edge) + 1 }
-
-// incoming ends the flows of the dependencies of instruction i.
-func (w *writer) incoming(b []byte, i components.InstrID) []byte {
-	w.producers(i, func(_ components.InstrID, edge uint32, ordered bool) {
-		if ordered {
-			w.stats.Flows++
-			b = protowire.AppendFixed64(protowire.AppendTag(b, eventFlowsEnd, protowire.Fixed64Type), flowID(edge))
-		}
-	})
-	return b
-}
 
 func (w *writer) number(b []byte, name string, v uint64) []byte {
 	a := appendUint(appendUint(w.part[:0], annotationNameIID, w.intern(internedAnnotations, name)), annotationUint, v)
