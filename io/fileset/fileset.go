@@ -158,6 +158,8 @@ func old(staging string, i int) string {
 // what was there before. Where a dead process began to, again says so, some may
 // be moved already.
 func move(root *os.Root, staging string, names []string, again bool) error {
+	d := dirs{root: root}
+	defer d.close()
 	for i, name := range names {
 		from := path.Join(staging, name)
 		if again {
@@ -167,13 +169,13 @@ func move(root *os.Root, staging string, names []string, again bool) error {
 		}
 		err := fault.At("link", name)
 		if err == nil {
-			err = keep(root, name, old(staging, i))
+			err = keep(&d, name, old(staging, i))
 		}
 		if err == nil {
 			err = fault.At("rename", name)
 		}
 		if err == nil {
-			err = root.Rename(from, name)
+			err = d.rename(from, name)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, unnamed(err))
@@ -184,31 +186,30 @@ func move(root *os.Root, staging string, names []string, again bool) error {
 
 // keep gives a file a second name: the rename that follows then replaces it
 // without a moment in which its name is absent.
-func keep(root *os.Root, name, old string) error {
-	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-		return nil // most often, and cheaper than a link that fails
-	}
-	err := root.Link(name, old)
+func keep(d *dirs, name, old string) error {
+	err := d.link(name, old)
 	switch {
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist):
 		return nil
 	}
-	return root.Rename(name, old) // a file system without hard links
+	return d.rename(name, old) // a file system without hard links
 }
 
 // undo takes moved files back and puts those from before in their place. A
 // kill within finds the journal: the next run completes the set.
 func undo(root *os.Root, staging string, names []string) error {
 	var errs []error
+	d := dirs{root: root}
+	defer d.close()
 	for i, name := range slices.Backward(names) {
 		from := path.Join(staging, name)
 		if _, err := root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-			if err := root.Rename(name, from); err != nil {
+			if err := d.rename(name, from); err != nil {
 				errs = append(errs, err)
 				continue
 			}
 		}
-		if err := root.Rename(old(staging, i), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := d.rename(old(staging, i), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
