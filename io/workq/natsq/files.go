@@ -3,11 +3,9 @@
 package natsq
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +20,7 @@ type Files struct{ js jetstream.JetStream }
 
 // Files returns the store of the queue's server, made where it is not there.
 func (q *Queue) Files(ctx context.Context) (*Files, error) {
-	err := retry(ctx, func(ctx context.Context) error {
+	err := retry(ctx, callTime, func(ctx context.Context) error {
 		_, err := q.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: fileBucket, Description: "inputs by their SHA-256",
 			Storage: jetstream.FileStorage, Replicas: max(q.opt.Replicas, 1)})
 		return err
@@ -38,11 +36,7 @@ const sending = 30 * time.Minute
 
 // Put stores what open gives under a name, unless it is there.
 func (f *Files) Put(ctx context.Context, name string, open func() (io.ReadCloser, error)) error {
-	return retryLong(ctx, func(ctx context.Context) error {
-		store, err := f.js.ObjectStore(ctx, fileBucket)
-		if err != nil {
-			return err
-		}
+	return f.in(ctx, sending, func(ctx context.Context, store jetstream.ObjectStore) error {
 		if _, err := store.GetInfo(ctx, name); err == nil {
 			return nil
 		}
@@ -56,42 +50,13 @@ func (f *Files) Put(ctx context.Context, name string, open func() (io.ReadCloser
 	})
 }
 
-// PutText is Put of a text that replaces what is there.
-func (f *Files) PutText(ctx context.Context, name string, text []byte) error {
-	return retryLong(ctx, func(ctx context.Context) error {
-		store, err := f.js.ObjectStore(ctx, fileBucket)
-		if err != nil {
-			return err
-		}
-		_, err = store.PutBytes(ctx, name, text)
-		return err
-	})
-}
-
-// Text returns a text that PutText stored.
-func (f *Files) Text(ctx context.Context, name string) (text []byte, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
-		store, err := f.js.ObjectStore(ctx, fileBucket)
-		if err != nil {
-			return err
-		}
-		text, err = store.GetBytes(ctx, name)
-		return err
-	})
-	return text, err
-}
-
 // Get writes the file of a SHA-256 to path, which appears when it is whole and
 // has this sum.
 func (f *Files) Get(ctx context.Context, sum, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return retryLong(ctx, func(ctx context.Context) error {
-		store, err := f.js.ObjectStore(ctx, fileBucket)
-		if err != nil {
-			return err
-		}
+	return f.in(ctx, sending, func(ctx context.Context, store jetstream.ObjectStore) error {
 		o, err := store.Get(ctx, sum)
 		if err != nil {
 			return err
@@ -117,37 +82,30 @@ func (f *Files) Get(ctx context.Context, sum, path string) error {
 	})
 }
 
-// permanent is an error that a repetition does not mend.
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
-// retryLong is retry for calls that move a file.
-func retryLong(ctx context.Context, call func(context.Context) error) error {
-	until := time.Now().Add(patience)
-	for {
-		one, cancel := context.WithTimeout(ctx, sending)
-		err := call(one)
-		cancel()
-		var p permanent
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &p):
-			return p.error
-		case ctx.Err() != nil || time.Now().After(until):
-			return errors.Join(err, ctx.Err())
-		}
-		wait(ctx, pause)
-	}
-}
-
-// Offer stores what a worker needs to open a sweep.
+// Offer stores what a worker needs to open a sweep, in place of what is there.
 func (f *Files) Offer(ctx context.Context, sweep string, text []byte) error {
-	return f.PutText(ctx, "sweep-"+sweep, bytes.Clone(text))
+	return f.in(ctx, sending, func(ctx context.Context, store jetstream.ObjectStore) error {
+		_, err := store.PutBytes(ctx, "sweep-"+sweep, text)
+		return err
+	})
 }
 
 // Offered returns what Offer stored.
-func (f *Files) Offered(ctx context.Context, sweep string) ([]byte, error) {
-	return f.Text(ctx, "sweep-"+sweep)
+func (f *Files) Offered(ctx context.Context, sweep string) (text []byte, err error) {
+	err = f.in(ctx, callTime, func(ctx context.Context, store jetstream.ObjectStore) error {
+		text, err = store.GetBytes(ctx, "sweep-"+sweep)
+		return err
+	})
+	return text, err
+}
+
+// in repeats a call of the store, of which one may take limit.
+func (f *Files) in(ctx context.Context, limit time.Duration, call func(context.Context, jetstream.ObjectStore) error) error {
+	return retry(ctx, limit, func(ctx context.Context) error {
+		store, err := f.js.ObjectStore(ctx, fileBucket)
+		if err != nil {
+			return err
+		}
+		return call(ctx, store)
+	})
 }

@@ -295,7 +295,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%d bytes of %d, %v; sent %d times", len(got), len(data), err, opened)
 	}
 	bad := strings.Repeat("0", 64)
-	if err := f.PutText(ctx, bad, data[:10]); err != nil {
+	if err := f.Put(ctx, bad, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data[:10])), nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Get(ctx, bad, filepath.Join(dir, "c")); err == nil || !strings.Contains(err.Error(), "SHA-256") {

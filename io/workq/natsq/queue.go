@@ -60,7 +60,7 @@ func Open(ctx context.Context, nc *nats.Conn, opt Options) (*Queue, error) {
 		s.MaxMsgsPerSubject, s.DiscardNewPerSubject, s.MaxMsgs = 1, true, int64(opt.Room)
 		s.Replicas, s.MaxAge = max(opt.Replicas, 1), forgotten
 		s.Duplicates = time.Second // no message has an id: subjects tell duplicates
-		if err := retry(ctx, func(ctx context.Context) error {
+		if err := retry(ctx, callTime, func(ctx context.Context) error {
 			if err := refused(nc); err != nil {
 				return permanent{err}
 			}
@@ -70,7 +70,7 @@ func Open(ctx context.Context, nc *nats.Conn, opt Options) (*Queue, error) {
 			return nil, fmt.Errorf("stream %s: %w", s.Name, err)
 		}
 	}
-	err = retry(ctx, func(ctx context.Context) error {
+	err = retry(ctx, callTime, func(ctx context.Context) error {
 		_, err := js.CreateOrUpdateConsumer(ctx, taskStream, workersOf(opt.Engine, opt.Lease))
 		return err
 	})
@@ -91,11 +91,17 @@ const (
 	pause    = 200 * time.Millisecond
 )
 
-// retry repeats a call while the server is away or not ready.
-func retry(ctx context.Context, call func(context.Context) error) error {
+// permanent is an error that a repetition does not mend.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// retry repeats a call while the server is away or not ready; one may take
+// limit.
+func retry(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
 	until := time.Now().Add(patience)
 	for {
-		one, cancel := context.WithTimeout(ctx, callTime)
+		one, cancel := context.WithTimeout(ctx, limit)
 		err := call(one)
 		cancel()
 		if err == nil || ctx.Err() != nil {
@@ -138,7 +144,7 @@ func (q *Queue) Run(parent context.Context, tasks []workq.Task, take func([]work
 	}
 	filter := resultSubject(q.opt.Sweep, "*")
 	var results jetstream.Consumer
-	if err := retry(ctx, func(ctx context.Context) (err error) {
+	if err := retry(ctx, callTime, func(ctx context.Context) (err error) {
 		results, err = q.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{Durable: "sweep-" + q.opt.Sweep, FilterSubject: filter,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opt.Lease, MaxAckPending: 20_000, InactiveThreshold: forgotten})
 		return err
