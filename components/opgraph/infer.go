@@ -201,14 +201,7 @@ func (g *Graph) inferDims(op OpID) (ShapeID, error) {
 				out = append(out, d)
 			}
 		}
-		if n := len(g.Operands(op)) / 2; n > 1 {
-			m := make([]ShapeID, n)
-			for i := range m {
-				m[i] = t.AddArray(t.Elem(g.arg(op, i)), out)
-			}
-			return t.AddTuple(m), nil
-		}
-		return array(out)
+		return g.reduced(op, out), nil
 	case OpSlice:
 		v := g.Ints(op, AttrSlice)
 		if len(v) != 3*len(x) {
@@ -237,39 +230,11 @@ func (g *Graph) inferDims(op OpID) (ShapeID, error) {
 		}
 		return array(x)
 	case OpConcatenate:
-		if len(dims) != 1 {
-			return 0, g.opErr(op, "dimensions=%v, want one", dims)
-		}
-		for i := 1; i < len(g.Operands(op)); i++ {
-			y := t.Dims(g.arg(op, i))
-			if len(y) != len(x) {
-				return 0, g.opErr(op, "operands of rank %d and %d", len(x), len(y))
-			}
-			x[dims[0]] = AddSize(x[dims[0]], y[dims[0]])
-		}
-		return array(x)
+		return g.inferConcatenate(op)
 	case OpAllGather, OpReduceScatter:
 		return 0, nil // the group size is not always known here
 	case OpDot:
-		if err := g.checkDot(op); err != nil {
-			return 0, err
-		}
-		d := g.Dot(op)
-		var out []int64
-		for _, b := range d.LHSBatch {
-			out = append(out, x[b])
-		}
-		for i, n := range x {
-			if !hasDim(d.LHSBatch, i) && !hasDim(d.LHSContract, i) {
-				out = append(out, n)
-			}
-		}
-		for i, n := range t.Dims(g.arg(op, 1)) {
-			if !hasDim(d.RHSBatch, i) && !hasDim(d.RHSContract, i) {
-				out = append(out, n)
-			}
-		}
-		return array(out)
+		return g.inferDot(op)
 	case OpConvolution:
 		return g.inferConv(op)
 	case OpReduceWindow:
@@ -280,20 +245,68 @@ func (g *Graph) inferDims(op OpID) (ShapeID, error) {
 		for i := range x {
 			x[i] = windowed(x[i], w[i])
 		}
-		if n := len(g.Operands(op)) / 2; n > 1 {
-			m := make([]ShapeID, n)
-			for i := range m {
-				m[i] = t.AddArray(t.Elem(g.arg(op, i)), x)
-			}
-			return t.AddTuple(m), nil
-		}
-		return array(x)
+		return g.reduced(op, x), nil
 	case OpSelectAndScatter:
 		return src, nil
 	case OpGather:
 		return g.inferGather(op)
 	}
 	return 0, nil
+}
+
+// reduced returns the shape of a reduction with result dimensions d: a tuple
+// where several arrays are reduced at once.
+func (g *Graph) reduced(op OpID, d []int64) ShapeID {
+	t := &g.Shapes
+	m := make([]ShapeID, max(len(g.Operands(op))/2, 1))
+	for i := range m {
+		m[i] = t.AddArray(t.Elem(g.arg(op, i)), d)
+	}
+	if len(m) == 1 {
+		return m[0]
+	}
+	return t.AddTuple(m)
+}
+
+func (g *Graph) inferDot(op OpID) (ShapeID, error) {
+	if err := g.checkDot(op); err != nil {
+		return 0, err
+	}
+	t := &g.Shapes
+	d := g.Dot(op)
+	x := t.Dims(g.arg(op, 0))
+	var out []int64
+	for _, b := range d.LHSBatch {
+		out = append(out, x[b])
+	}
+	for i, n := range x {
+		if !hasDim(d.LHSBatch, i) && !hasDim(d.LHSContract, i) {
+			out = append(out, n)
+		}
+	}
+	for i, n := range t.Dims(g.arg(op, 1)) {
+		if !hasDim(d.RHSBatch, i) && !hasDim(d.RHSContract, i) {
+			out = append(out, n)
+		}
+	}
+	return t.AddArray(t.Elem(g.arg(op, 0)), out), nil
+}
+
+func (g *Graph) inferConcatenate(op OpID) (ShapeID, error) {
+	t := &g.Shapes
+	dims := g.Dims(op)
+	if len(dims) != 1 {
+		return 0, g.opErr(op, "dimensions=%v, want one", dims)
+	}
+	x := append([]int64(nil), t.Dims(g.arg(op, 0))...)
+	for i := 1; i < len(g.Operands(op)); i++ {
+		y := t.Dims(g.arg(op, i))
+		if len(y) != len(x) {
+			return 0, g.opErr(op, "operands of rank %d and %d", len(x), len(y))
+		}
+		x[dims[0]] = AddSize(x[dims[0]], y[dims[0]])
+	}
+	return t.AddArray(t.Elem(g.arg(op, 0)), x), nil
 }
 
 // windowed returns the number of places of a window over n elements.

@@ -230,14 +230,7 @@ func (e *tripEval) eval(o Operand, path []int64, f *tripFrame) (linear, bool) {
 			return linear{-1, v}, ok && len(path) == 0
 		case OpParameter:
 			if f.caller == NoOp {
-				switch scalar := !g.Shapes.IsTuple(g.Ops.Shape[op]); {
-				case f.free:
-				case scalar && len(path) == 0:
-					return linear{0, 0}, true
-				case !scalar && len(path) == 1 && path[0] >= 0:
-					return linear{path[0], 0}, true
-				}
-				return linear{}, false
+				return e.state(op, path, f)
 			}
 			args := g.Operands(f.caller)
 			i := int(g.Ops.Index[op])
@@ -255,18 +248,9 @@ func (e *tripEval) eval(o Operand, path []int64, f *tripFrame) (linear, bool) {
 			}
 			o, path = args[path[0]], path[1:]
 		case OpCopy, OpBitcast, OpReshape, OpOptBarrier, OpCopyDone, OpCopyStart, OpAddDependency:
-			if g.Ops.Kind[op] == OpBitcast || g.Ops.Kind[op] == OpReshape {
-				if s := g.Ops.Shape[op]; !g.Shapes.IsTuple(s) && g.Shapes.Elem(s) != g.Shapes.Elem(g.arg(op, 0)) {
-					return linear{}, false
-				}
-			}
-			if g.Ops.Kind[op] == OpCopyStart { // (destination, source, context)
-				if len(path) == 0 {
-					return linear{}, false
-				}
-				path = path[1:]
-			} else if g.Ops.Kind[op] == OpCopyDone {
-				path = append([]int64{0}, path...)
+			var ok bool
+			if path, ok = e.copied(op, path); !ok {
+				return linear{}, false
 			}
 			o = g.Operands(op)[0]
 		case OpConvert:
@@ -281,23 +265,7 @@ func (e *tripEval) eval(o Operand, path []int64, f *tripFrame) (linear, bool) {
 			if len(path) != 0 {
 				return linear{}, false
 			}
-			args := g.Operands(op)
-			a, ok1 := e.eval(args[0], nil, f)
-			b, ok2 := e.eval(args[1], nil, f)
-			if !ok1 || !ok2 {
-				return linear{}, false
-			}
-			if g.Ops.Kind[op] == OpSubtract {
-				if b.elem >= 0 {
-					return linear{}, false
-				}
-				b.off = -b.off
-			}
-			if a.elem >= 0 && b.elem >= 0 {
-				return linear{}, false
-			}
-			off, ok := addBounded(a.off, b.off)
-			return linear{max(a.elem, b.elem), off}, ok
+			return e.sum(op, f)
 		default:
 			return linear{}, false
 		}
@@ -306,4 +274,55 @@ func (e *tripEval) eval(o Operand, path []int64, f *tripFrame) (linear, bool) {
 		}
 	}
 	return linear{}, false
+}
+
+// state is the value of a parameter that the loop gives: an element of its
+// state.
+func (e *tripEval) state(op OpID, path []int64, f *tripFrame) (linear, bool) {
+	switch scalar := !e.g.Shapes.IsTuple(e.g.Ops.Shape[op]); {
+	case f.free:
+	case scalar && len(path) == 0:
+		return linear{0, 0}, true
+	case !scalar && len(path) == 1 && path[0] >= 0:
+		return linear{path[0], 0}, true
+	}
+	return linear{}, false
+}
+
+// copied returns the path in the operand of an operator that hands it on; ok is
+// false where it does not hand the number on.
+func (e *tripEval) copied(op OpID, path []int64) (in []int64, ok bool) {
+	g := e.g
+	switch g.Ops.Kind[op] {
+	case OpBitcast, OpReshape:
+		s := g.Ops.Shape[op]
+		return path, g.Shapes.IsTuple(s) || g.Shapes.Elem(s) == g.Shapes.Elem(g.arg(op, 0))
+	case OpCopyStart: // (destination, source, context)
+		if len(path) == 0 {
+			return nil, false
+		}
+		return path[1:], true
+	case OpCopyDone:
+		return append([]int64{0}, path...), true
+	}
+	return path, true
+}
+
+// sum evaluates an addition or a subtraction; at most one side may have an
+// element of the state.
+func (e *tripEval) sum(op OpID, f *tripFrame) (linear, bool) {
+	args := e.g.Operands(op)
+	a, ok1 := e.eval(args[0], nil, f)
+	b, ok2 := e.eval(args[1], nil, f)
+	if !ok1 || !ok2 || a.elem >= 0 && b.elem >= 0 {
+		return linear{}, false
+	}
+	if e.g.Ops.Kind[op] == OpSubtract {
+		if b.elem >= 0 {
+			return linear{}, false
+		}
+		b.off = -b.off
+	}
+	off, ok := addBounded(a.off, b.off)
+	return linear{max(a.elem, b.elem), off}, ok
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"perfsim/bench/self/kernel"
 	"perfsim/components"
@@ -37,70 +38,62 @@ func (b *bench) kernel() error {
 		w := &components.World{Module: m, Events: components.NewEvents(), Config: components.Config{Jobs: 1}}
 		// Small sizes are repeated within one figure: the clock is coarse.
 		repeat := max(1, 2_000_000/n)
-		first := true
+		ours := []struct {
+			name  string
+			place func(context.Context, *components.World, place.Rules) error
+		}{{"kernel/Go", place.RunRules}, {"kernel/Go without assembly", place.RunPlain}}
+		if err := ours[0].place(b.ctx, w, place.Rules{}); err != nil { // brings the memory of the events
+			return err
+		}
 		return b.rounds(func() error {
-			var sum uint64
-			var best float64
-			if c != nil {
-				for _, v := range c.Variants {
-					total := int64(0)
-					for range repeat {
-						ns, s, err := c.Run(v)
-						if err != nil {
-							return err
-						}
-						total, sum = total+ns, s
-					}
-					x := float64(total) / float64(repeat) / float64(n)
-					b.r.add("kernel/C "+v, n, "ns/instr", x)
-					if best == 0 || x < best {
-						best = x
-					}
-				}
+			sum, best, err := b.inC(n, repeat, c)
+			if err != nil {
+				return err
 			}
-			var ns float64
-			for _, plain := range []bool{false, true} {
-				place := func() error { return place.RunRules(context.Background(), w, place.Rules{}) }
-				name := "kernel/Go"
-				if plain {
-					place = func() error { return runPlain(w) }
-					name = "kernel/Go without assembly"
-				}
-				if first {
-					if err := place(); err != nil { // brings the memory of the events
-						return err
-					}
-				}
-				x, err := timed(func() error {
-					for range repeat {
-						if err := place(); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				if err != nil {
+			var ns [2]float64
+			for k, x := range ours {
+				if ns[k], err = repeated(repeat, func() error { return x.place(b.ctx, w, place.Rules{}) }); err != nil {
 					return err
 				}
-				x /= float64(repeat) * float64(n)
-				b.r.add(name, n, "ns/instr", x)
-				if !plain {
-					ns = x
-				}
+				ns[k] /= float64(n)
+				b.r.add(x.name, n, "ns/instr", ns[k])
 				if got := kernel.Sum(w.Events.Arrive.Slice()); c != nil && got != sum {
-					return fmt.Errorf("%s and C disagree on the times of %d instructions", name, n)
+					return fmt.Errorf("%s and C disagree on the times of %d instructions", x.name, n)
 				}
 			}
-			if best > 0 {
-				b.r.add("kernel/Go to best C", n, "ratio", ns/best)
+			if c == nil {
+				return nil
 			}
-			first = false
-			if c == nil || n > traceMost {
+			b.r.add("kernel/Go to best C", n, "ratio", ns[0]/best)
+			if n > traceMost {
 				return nil
 			}
 			return b.traces(n, c, w)
 		})
 	})
+}
+
+// inC takes the time of every C kernel; best is the smallest, sum the checksum
+// of the times that all of them find. Without a C program both are 0.
+func (b *bench) inC(n, repeat int, c *kernel.C) (sum uint64, best float64, err error) {
+	if c == nil {
+		return 0, 0, nil
+	}
+	best = math.Inf(1)
+	for _, v := range c.Variants {
+		total := int64(0)
+		for range repeat {
+			var ns int64
+			if ns, sum, err = c.Run(v); err != nil {
+				return 0, 0, err
+			}
+			total += ns
+		}
+		x := float64(total) / float64(repeat) / float64(n)
+		b.r.add("kernel/C "+v, n, "ns/instr", x)
+		best = min(best, x)
+	}
+	return sum, best, nil
 }
 
 // traces lets C and Go take turns at writing the trace of run A.
@@ -120,8 +113,4 @@ func (b *bench) traces(n int, c *kernel.C, w *components.World) error {
 	b.r.add("trace/Go, bytes", n, "bytes/instr", float64(out)/float64(n))
 	b.r.add("trace/Go to C, byte for byte", n, "ratio", ours/float64(out)/(float64(theirs)/float64(size)))
 	return nil
-}
-
-func runPlain(w *components.World) error {
-	return place.RunPlain(context.Background(), w, place.Rules{})
 }

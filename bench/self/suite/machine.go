@@ -76,6 +76,19 @@ func timed(f func() error) (float64, error) {
 	return float64(cpuTime() - t), err
 }
 
+// repeated runs f so many times and returns the CPU time of one in ns.
+func repeated(times int, f func() error) (float64, error) {
+	ns, err := timed(func() error {
+		for range times {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ns / float64(times), err
+}
+
 // memory measures what memory can do, for the ratios to it.
 func (b *bench) memory() error {
 	const bytes = 256 << 20

@@ -39,15 +39,8 @@ func (b *bench) readers() error {
 		}
 		repeat := max(1, readerBytes/len(text))
 		err = b.rounds(func() error {
-			ns, err := timed(func() error {
-				for range repeat {
-					if err := b.read(text); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			b.r.add("reader/"+f.name, len(text), "MB/s", float64(repeat)*float64(len(text))/ns*1e3)
+			ns, err := repeated(repeat, func() error { return b.read(text) })
+			b.r.add("reader/"+f.name, len(text), "MB/s", float64(len(text))/ns*1e3)
 			return err
 		})
 		if err != nil {

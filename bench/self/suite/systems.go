@@ -60,53 +60,41 @@ func (b *bench) systems() error {
 		}
 		repeat := max(1, 1_000_000/n)
 		return b.rounds(func() error {
-			step := func(name string, f func() error) error {
-				ns, err := timed(func() error {
-					for range repeat {
-						if err := f(); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				b.r.add("system/"+name, n, "ns/instr", ns/float64(repeat)/float64(n))
-				return err
-			}
 			var s *psim.Snapshot
 			var m *components.Module
 			w := &components.World{Machine: mach, Events: components.NewEvents(), Config: components.Config{Model: cost.Reference, Jobs: 1}}
-			err := inOrder(
-				func() error {
-					return step("open snapshot", func() (err error) {
-						s, err = psim.Open(b.ctx, path, 1, nil)
+			for _, step := range []struct {
+				name string // "" is not measured
+				run  func() error
+			}{
+				{"open snapshot", func() (err error) { s, err = psim.Open(b.ctx, path, 1, nil); return err }},
+				{"check checksums", func() error { return s.Verify(b.ctx, 1, nil, nil) }},
+				{"", func() (err error) { m, err = s.Module(nil); w.Module = m; return err }},
+				{"check tables", func() error { return m.CheckJobs(b.ctx, 1) }},
+				{"cost, fresh memory", func() error {
+					if m.Instr.Issue.Len() > 0 {
+						m.Instr.Issue.Drop()
+						m.Instr.Latency.Drop()
+					}
+					return cost.Fill(b.ctx, w)
+				}},
+				{"cost", func() error { return cost.Fill(b.ctx, w) }},
+				{"place, fresh memory", func() error { w.Events.Arrive.Drop(); return place.Run(b.ctx, w) }},
+				{"place", func() error { return place.Run(b.ctx, w) }},
+				{"summary", func() error { summary.Make(w); return nil }},
+				{"index (on demand)", func() error { w.ByLane, w.ByOpcode, w.ByClass = nil, nil, nil; return index.Build(b.ctx, w) }},
+			} {
+				if step.name == "" {
+					if err := step.run(); err != nil {
 						return err
-					})
-				},
-				func() error {
-					return step("check checksums", func() error { return s.Verify(b.ctx, 1, nil, nil) })
-				},
-				func() (err error) { m, err = s.Module(nil); w.Module = m; return err },
-				func() error { return step("check tables", func() error { return m.CheckJobs(b.ctx, 1) }) },
-				func() error {
-					return step("cost, fresh memory", func() error {
-						if m.Instr.Issue.Len() > 0 {
-							m.Instr.Issue.Drop()
-							m.Instr.Latency.Drop()
-						}
-						return cost.Fill(b.ctx, w)
-					})
-				},
-				func() error { return step("cost", func() error { return cost.Fill(b.ctx, w) }) },
-				func() error {
-					return step("place, fresh memory", func() error { w.Events.Arrive.Drop(); return place.Run(b.ctx, w) })
-				},
-				func() error { return step("place", func() error { return place.Run(b.ctx, w) }) },
-				func() error { return step("summary", func() error { summary.Make(w); return nil }) },
-				func() error {
-					return step("index (on demand)", func() error { w.ByLane, w.ByOpcode, w.ByClass = nil, nil, nil; return index.Build(b.ctx, w) })
-				})
-			if err != nil {
-				return err
+					}
+					continue
+				}
+				ns, err := repeated(repeat, step.run)
+				if err != nil {
+					return err
+				}
+				b.r.add("system/"+step.name, n, "ns/instr", ns/float64(n))
 			}
 			b.r.add("bytes/module", n, "bytes/instr", float64(m.Bytes())/float64(n))
 			b.r.add("bytes/events", n, "bytes/instr", float64(w.Events.Arrive.Bytes()+w.Events.Dur.Bytes())/float64(n))
@@ -151,15 +139,6 @@ func (b *bench) text(n int, w *components.World) error {
 		return err
 	}
 	b.r.add("text/read BIR JSON", n, "MB/s", float64(buf.Len())/ns*1e3)
-	return nil
-}
-
-func inOrder(steps ...func() error) error {
-	for _, s := range steps {
-		if err := s(); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -28,7 +28,6 @@ type Transfer struct {
 	Kind   uint16 // row of Trace.Kinds
 	Op     uint32 // row of Trace.Ops
 	Device int32
-	Time   uint64 // cycles
 	Bytes  uint64
 	// First and Segments are its ways in Trace.Segments. A transfer whose way
 	// the trace does not tell has none.
@@ -148,6 +147,7 @@ type reader struct {
 	devices map[int32]int
 	waits   map[string]int
 	open    map[waiting]uint64
+	err     error // the first fault
 }
 
 // waiting is a barrier that a processor waits in.
@@ -203,160 +203,135 @@ func Read(in io.Reader) (*Trace, error) {
 	return r.t, nil
 }
 
+// add takes an event. Where something in it is wrong the first fault is the
+// error, and the trace is given up.
 func (r *reader) add(e *event) error {
-	t := r.t
 	if e.Time == nil {
 		return errors.New("an event without timestamp")
 	}
+	t := r.t
 	t.Events++
-	from, err := r.point(e.SX, e.SY)
-	if err != nil {
-		return err
-	}
-	device := int64(0)
+	from := r.point(e.SX, e.SY)
+	device, run := int32(0), int64(-1)
 	if e.Source != nil {
-		device = *e.Source
-	}
-	if device < 0 || device > 1<<20 {
-		return fmt.Errorf("device %d", device)
+		device = r.device(*e.Source)
 	}
 	if e.Zone != "" {
-		return nil // kernels' zones, which the device log has too; their clock may not be that of the transfers' device
+		return r.err // kernels' zones, which the device log has too; their clock may not be that of the transfers' device
 	}
-	r.extend(int32(device), *e.Time)
-	kind, err := r.kind(e.Type)
-	if err != nil {
-		return err
-	}
+	r.extend(device, *e.Time)
+	kind := r.kind(e.Type)
 	t.Counts[kind]++
-	run := int64(-1)
 	if e.Run != nil {
 		run = *e.Run
 	}
-	if r.barrier(e, device, run) || e.Bytes == 0 && len(e.Targets) == 0 {
-		return nil
+	if r.barrier(e, int64(device), run) || e.Bytes == 0 && len(e.Targets) == 0 {
+		return r.err
 	}
-	if e.Bytes > maxBytes {
-		return fmt.Errorf("a transfer of %d bytes", e.Bytes)
-	}
-	x := Transfer{Kind: kind, Op: r.op(Op{e.Op, run}), Device: int32(device), Time: *e.Time, Bytes: e.Bytes, First: uint32(len(t.Segments)), Fabric: e.Fabric != nil}
-	noc, err := network(e.NoC)
-	if err != nil {
-		return err
-	}
-	segment := func(device int64, noc uint8, from, to, end Point) error {
-		if x.Segments++; x.Segments > maxSegments {
-			return fmt.Errorf("a transfer of more than %d ways", maxSegments)
-		}
-		t.Segments = append(t.Segments, Segment{int32(device), noc, from, to, end})
-		return nil
-	}
+	x := Transfer{Kind: kind, Op: r.op(Op{e.Op, run}), Device: device, Bytes: r.bytes(e.Bytes), First: uint32(len(t.Segments)), Fabric: e.Fabric != nil}
+	noc := r.network(e.NoC)
 	switch {
 	case e.Fabric != nil:
 		for _, p := range e.Fabric.Path {
-			a, err := r.point(p.FromX, p.FromY)
-			if err != nil {
-				return err
-			}
-			b, err := r.point(p.ToX, p.ToY)
-			if err != nil {
-				return err
-			}
-			n, err := network(p.NoC)
-			if err == nil && (p.Device < 0 || p.Device > 1<<20) {
-				err = fmt.Errorf("device %d", p.Device)
-			}
-			if err == nil {
-				r.extend(int32(p.Device), *e.Time)
-				err = segment(p.Device, n, a, b, b)
-			}
-			if err != nil {
-				return err
-			}
+			s := Segment{NoC: r.network(p.NoC), Device: r.device(p.Device), From: r.point(p.FromX, p.FromY), To: r.point(p.ToX, p.ToY)}
+			s.End = s.To
+			r.extend(s.Device, *e.Time)
+			r.segment(&x, s)
 		}
 	case len(e.Targets) > 0:
 		// A write to several places is several transfers.
 		for _, y := range e.Targets {
-			to, err := r.point(y.DX, y.DY)
-			if err != nil {
-				return err
-			}
+			to := r.point(y.DX, y.DY)
 			if y.NoC != "" {
-				if noc, err = network(y.NoC); err != nil {
-					return err
-				}
-			}
-			if y.Bytes > maxBytes {
-				return fmt.Errorf("a transfer of %d bytes", y.Bytes)
+				noc = r.network(y.NoC)
 			}
 			one := x
-			one.Bytes, one.First, one.Segments = y.Bytes, uint32(len(t.Segments)), 1
-			t.Segments = append(t.Segments, Segment{int32(device), noc, from, to, to})
+			one.Bytes, one.First = r.bytes(y.Bytes), uint32(len(t.Segments))
+			r.segment(&one, Segment{device, noc, from, to, to})
 			t.Transfers = append(t.Transfers, one)
 		}
-		return nil
+		return r.err
 	case e.StartX != nil && e.StartY != nil && e.EndX != nil && e.EndY != nil:
-		a, err := r.point(*e.StartX, *e.StartY)
-		if err != nil {
-			return err
-		}
-		b, err := r.point(*e.EndX, *e.EndY)
-		if err != nil {
-			return err
-		}
-		if err := segment(device, noc, from, a, b); err != nil {
-			return err
-		}
+		r.segment(&x, Segment{device, noc, from, r.point(*e.StartX, *e.StartY), r.point(*e.EndX, *e.EndY)})
 	case e.DX != nil && e.DY != nil && *e.DX >= 0 && *e.DY >= 0:
-		to, err := r.point(*e.DX, *e.DY)
-		if err != nil {
-			return err
-		}
+		to := r.point(*e.DX, *e.DY)
 		if reads(e.Type) {
 			from, to = to, from // the data comes from there
 		}
-		if err := segment(device, noc, from, to, to); err != nil {
-			return err
-		}
+		r.segment(&x, Segment{device, noc, from, to, to})
 	}
 	t.Transfers = append(t.Transfers, x)
-	return nil
+	return r.err
+}
+
+// fail keeps the first fault.
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// segment adds a way to a transfer.
+func (r *reader) segment(x *Transfer, s Segment) {
+	if x.Segments++; x.Segments > maxSegments {
+		r.fail("a transfer of more than %d ways", maxSegments)
+		return
+	}
+	r.t.Segments = append(r.t.Segments, s)
+}
+
+func (r *reader) device(n int64) int32 {
+	if n < 0 || n > 1<<20 {
+		r.fail("device %d", n)
+		return 0
+	}
+	return int32(n)
+}
+
+func (r *reader) bytes(n uint64) uint64 {
+	if n > maxBytes {
+		r.fail("a transfer of %d bytes", n)
+	}
+	return n
 }
 
 // reads tells whether data of this kind flows to the processor.
 func reads(kind string) bool { return len(kind) >= 4 && kind[:4] == "READ" }
 
-func network(name string) (uint8, error) {
+func (r *reader) network(name string) uint8 {
 	switch name {
 	case "NOC_0":
-		return 0, nil
+		return 0
 	case "NOC_1":
-		return 1, nil
+		return 1
 	}
-	return 0, fmt.Errorf("network %q is not NOC_0 or NOC_1", name)
+	r.fail("network %q is not NOC_0 or NOC_1", name)
+	return 0
 }
 
-func (r *reader) point(x, y int64) (Point, error) {
+func (r *reader) point(x, y int64) Point {
 	if x < 0 || y < 0 || x > maxCoordinate || y > maxCoordinate {
-		return Point{}, fmt.Errorf("place %d, %d is not on a chip", x, y)
+		r.fail("place %d, %d is not on a chip", x, y)
+		return Point{}
 	}
 	p := Point{int16(x), int16(y)}
 	r.t.Max = Point{max(r.t.Max.X, p.X), max(r.t.Max.Y, p.Y)}
-	return p, nil
+	return p
 }
 
-func (r *reader) kind(name string) (uint16, error) {
+func (r *reader) kind(name string) uint16 {
 	k, ok := r.kinds[name]
 	if !ok {
 		if len(r.t.Kinds) == maxKinds {
-			return 0, fmt.Errorf("more than %d kinds of events", maxKinds)
+			r.fail("more than %d kinds of events", maxKinds)
+			return 0
 		}
 		k = uint16(len(r.t.Kinds))
 		r.kinds[name] = k
 		r.t.Kinds = append(r.t.Kinds, name)
 		r.t.Counts = append(r.t.Counts, 0)
 	}
-	return k, nil
+	return k
 }
 
 func (r *reader) op(o Op) uint32 {
