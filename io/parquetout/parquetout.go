@@ -63,6 +63,7 @@ func file[R any](t tracetable.Table[R], about []tracetable.Metadata) File {
 
 func write[R any](ctx context.Context, out io.Writer, t tracetable.Table[R], about []tracetable.Metadata) error {
 	options := []parquet.WriterOption{parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.DataPageVersion(1),
+		parquet.DataPageStatistics(false), // the bounds are in the column index
 		parquet.CreatedBy("perfsim", version(about), "")}
 	for _, f := range parquet.SchemaOf(new(R)).Fields() {
 		if f.Encoding() != nil && f.Encoding().Encoding() == format.RLEDictionary {

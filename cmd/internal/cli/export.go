@@ -131,7 +131,7 @@ the tables under the names of the Neuron profiler's files.`,
 				return err
 			}
 			p.start("attribution", -1, false)
-			t, err := res.Timeline(ctx, tracklayout.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: true})
+			t, err := res.Timeline(ctx, tracklayout.Options{Block: block, RunB: o.runB, Measured: o.measured, Why: true, Counters: o.counters()})
 			if err != nil {
 				return err
 			}
@@ -252,6 +252,16 @@ func (o *exportFlags) choose(output string) error {
 		}
 	}
 	return nil
+}
+
+// counters tells whether what is written may have counters: traces, and every
+// table but those of events and dependencies.
+func (o *exportFlags) counters() bool {
+	switch o.format {
+	case "speedscope", "folded":
+		return false
+	}
+	return !slices.Contains([]string{"slice", "dependency", "Instruction", "Flow"}, o.table)
 }
 
 // one returns the format where it is one of a single file, nil where it is one
