@@ -111,18 +111,24 @@ class Index:
     def __neg__(self) -> "Index":
         return self * -1
 
+    def _divided(self, k: Any) -> Tuple["Index", "Index"]:
+        """Quotient and remainder, affine where the remainder never wraps round."""
+        k = plain(k)
+        if type(k) is int and k > 0 and self.tile is None:
+            quotient = {a: (co // k if co % k == 0 else 0, n) for a, (co, n) in self.axes.items()}
+            rest = {a: (co if co % k else 0, n) for a, (co, n) in self.axes.items()}
+            c, r = self.c // k, self.c % k
+            low = r + sum(min(0, co * (n - 1)) for co, n in rest.values())
+            if low >= 0 and r + sum(max(0, co * (n - 1)) for co, n in rest.values()) < k:
+                return Index(c, quotient, self.nd), Index(r, rest, self.nd)
+        x = Index(0, {a: (0, n) for a, (_, n) in self.axes.items()}, self.nd, self.tile or "not affine")
+        return x, x
+
     def __floordiv__(self, k: Any) -> "Index":
-        if isinstance(k, int) and len(self.axes) == 1 and self.tile is None:
-            ((a, (co, n)),) = self.axes.items()
-            c = plain(self.c)
-            if co and co % k == 0 and c % k == 0:
-                return Index(c // k, {a: (co // k, n)}, self.nd)
-            if co == 0 or (c + co * (n - 1)) // k == c // k:
-                return Index(c // k, {a: (0, n)}, self.nd)
-        return Index(0, {a: (0, n) for a, (_, n) in self.axes.items()}, self.nd, self.tile or "not affine")
+        return self._divided(k)[0]
 
     def __mod__(self, k: Any) -> "Index":
-        return self // k
+        return self._divided(k)[1]
 
     def _compare(self, o: Any, flip: bool, strict: bool) -> "Mask":
         d = (self - o) if not flip else (self * -1 + o)

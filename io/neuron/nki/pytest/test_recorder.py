@@ -107,6 +107,14 @@ class Indexing(unittest.TestCase):
         self.assertIsInstance(x, Index)
         self.assertEqual(x.shape, (4, 3))
 
+    def test_quotients_and_remainders_that_do_not_wrap_round(self):
+        x = arange(512)[None, :] + 1536
+        for got, c, step in ((x // 2048, 0, 0), (x % 2048, 1536, 1), (x // 1024, 1, 0), (x % 1024, 512, 1)):
+            self.assertEqual((got.c, got.axes, got.tile), (c, {1: (step, 512)}, None))
+        rows = arange(4)[:, None] * 2048 + arange(512)[None, :]
+        self.assertEqual(((rows // 2048).axes, (rows % 2048).axes), ({0: (1, 4), 1: (0, 512)}, {0: (0, 4), 1: (1, 512)}))
+        self.assertIsNotNone((x % 100).tile)
+
 
 class Arguments(unittest.TestCase):
     def test_texts(self):
