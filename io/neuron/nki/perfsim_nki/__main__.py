@@ -53,6 +53,7 @@ def guarded(path: str, function: str, o: Any) -> int:
         name, line = place(e.__traceback__, root)
         if isinstance(e, KernelError):
             text = str(e)
+            name, line = e.site or (name, line)
         elif isinstance(e, RecursionError):
             text = "the kernel recurses too deeply"
         elif isinstance(e, MemoryError):

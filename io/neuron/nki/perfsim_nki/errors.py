@@ -11,7 +11,14 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class KernelError(Exception):
-    """A kernel cannot be recorded; the text says why, without the place."""
+    """A kernel cannot be recorded; the text says why, without the place.
+
+    The place is where it is raised, or the site that it is given.
+    """
+
+    def __init__(self, text: str, site: Optional[Tuple[str, int]] = None) -> None:
+        super().__init__(text)
+        self.site = site
 
 
 class UnknownName(KernelError, AttributeError):

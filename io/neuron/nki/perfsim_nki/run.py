@@ -262,7 +262,7 @@ def run(func: Any, args: List[Any], kwargs: Dict[str, Any], grid: Tuple[Any, ...
         r.note("the file does not import %s; its usual meaning is taken" % n)
     for site, (done, empty) in r.sites.items():
         if not done and empty:
-            raise KernelError("%s:%d: the mask leaves nothing, in none of %d runs of the instruction" % (os.path.basename(site[0]), site[1], empty))
+            raise KernelError("the mask leaves nothing, in none of %d runs of the instruction" % empty, site)
     if not r.count:
         raise KernelError("the kernel has no instructions")
     head = dict(head, args=described, machine=kernels.Target.name)
