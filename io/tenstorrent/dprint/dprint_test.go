@@ -280,7 +280,7 @@ func TestTiles(t *testing.T) {
 		{Tile{Return: tileBadFormat, CB: 5, Format: 99}, "Tried printing CBIndex::c_5: Unsupported data format (99)\n"},
 		{Tile{Return: tileOnMath}, "Warning: MATH core does not support TileSlice printing, omitting print...\n"},
 		{Tile{Return: tileOnEthernet}, "Warning: Ethernet core does not support TileSlice printing, omitting print...\n"},
-		{Tile{Return: tileBadIndex}, "Warning: TileSlice printing failed with unknown return code 3, omitting print...\n"},
+		{Tile{Return: 3}, "Warning: TileSlice printing failed with unknown return code 3, omitting print...\n"},
 		{Tile{Range: tileRange{0, 2, 0, 0, 2, 1}, Return: tileOK}, "[{{0 0 0 0 } 0 tile slice with a step of 0}]"},
 	} {
 		if got := print(DialectCurrent, 0, tc.tile); got != tc.want {

@@ -139,3 +139,7 @@ func (p *Printer) Tile(t Tile) *Printer {
 	}
 	return p.send(TileSlice, append(b, t.Data...))
 }
+
+// tileRange selects elements of a tile: rows H0 to H1 in steps of HS, columns W0
+// to W1 in steps of WS.
+type tileRange struct{ H0, H1, HS, W0, W1, WS uint8 }

@@ -6,14 +6,13 @@ import (
 	"math"
 )
 
-// tileRange selects elements of a tile: rows H0 to H1 in steps of HS, columns W0
-// to W1 in steps of WS.
-type tileRange struct{ H0, H1, HS, W0, W1, WS uint8 }
+// selection selects elements of a tile: rows h0 to h1 in steps of hs, columns w0
+// to w1 in steps of ws.
+type selection struct{ h0, h1, hs, w0, w1, ws int }
 
 // Return codes of a tile slice.
 const (
 	tileOK            = 2
-	tileBadIndex      = 3
 	tileBadPointer    = 4
 	tileBadFormat     = 5
 	tileOnMath        = 6
@@ -51,31 +50,12 @@ func (f *stream) printOldTile(b []byte, risc int) error {
 	if w0 == badTileW0 {
 		f.text(fmt.Sprintf("BAD TILE POINTER count=%d", count))
 	} else {
-		data := b[oldTileHead:]
-		if hs == 0 || ws == 0 {
-			return fmt.Errorf("tile slice with a step of 0")
+		indent := ""
+		if w0 < w1 {
+			indent = "  "
 		}
-		i, exceeded := 0, false
-		for h := h0; h < h1 && !exceeded; h += hs {
-			if w0 < w1 {
-				f.text("  ")
-			}
-			for w := w0; w < w1; w += ws {
-				if i >= count || 2*i+2 > len(data) {
-					exceeded = true
-					break
-				}
-				f.float(bf16(le.Uint16(data[2*i:])))
-				if w+ws < w1 {
-					f.text(" ")
-				}
-				i++
-			}
-			if exceeded {
-				f.text(fmt.Sprintf("<TileSlice data truncated due to exceeding max count (%d)>\n", count))
-			} else if endRows != 0 {
-				f.text("\n")
-			}
+		if err := f.elements(selection{h0, h1, hs, w0, w1, ws}, b[oldTileHead:], formatFloat16b, count, indent, endRows != 0); err != nil {
+			return err
 		}
 	}
 	f.text("\n  ptr=")
@@ -91,48 +71,45 @@ func (f *stream) printTile(b []byte) error {
 	}
 	le := binary.LittleEndian
 	ptr := le.Uint32(b)
-	r := tileRange{b[4], b[5], b[6], b[7], b[8], b[9]}
+	r := selection{int(b[4]), int(b[5]), int(b[6]), int(b[7]), int(b[8]), int(b[9])}
 	cb, format, count, endRows, ret := b[10], b[11], int(b[12]), b[13], b[14]
-	data := b[newTileHead:]
 	switch ret {
 	case tileOK:
+		return f.elements(r, b[newTileHead:], format, count, "", endRows != 0)
 	case tileBadPointer:
 		f.text(fmt.Sprintf("Tried printing CBIndex::c_%d: BAD TILE POINTER (ptr=%d, count=%d)\n", cb, ptr, count))
-		return nil
 	case tileBadFormat:
 		f.text(fmt.Sprintf("Tried printing CBIndex::c_%d: Unsupported data format (%d)\n", cb, format))
-		return nil
 	case tileOnMath:
 		f.text("Warning: MATH core does not support TileSlice printing, omitting print...\n")
-		return nil
 	case tileOnEthernet:
 		f.text("Warning: Ethernet core does not support TileSlice printing, omitting print...\n")
-		return nil
 	default:
 		f.text(fmt.Sprintf("Warning: TileSlice printing failed with unknown return code %d, omitting print...\n", ret))
-		return nil
 	}
-	if r.HS == 0 || r.WS == 0 {
+	return nil
+}
+
+// elements prints at most count elements of a tile, a row a line where endRows
+// is set.
+func (f *stream) elements(r selection, data []byte, format uint8, count int, indent string, endRows bool) error {
+	if r.hs == 0 || r.ws == 0 {
 		return fmt.Errorf("tile slice with a step of 0")
 	}
 	i := 0
-	for h := int(r.H0); h < int(r.H1); h += int(r.HS) {
-		exceeded := false
-		for w := int(r.W0); w < int(r.W1); w += int(r.WS) {
+	for h := r.h0; h < r.h1; h += r.hs {
+		f.text(indent)
+		for w := r.w0; w < r.w1; w += r.ws {
 			if i >= count || !f.element(data, format, i) {
-				exceeded = true
-				break
+				f.text(fmt.Sprintf("<TileSlice data truncated due to exceeding max count (%d)>\n", count))
+				return nil
 			}
-			if w+int(r.WS) < int(r.W1) {
+			if w+r.ws < r.w1 {
 				f.text(" ")
 			}
 			i++
 		}
-		if exceeded {
-			f.text(fmt.Sprintf("<TileSlice data truncated due to exceeding max count (%d)>\n", count))
-			break
-		}
-		if endRows != 0 {
+		if endRows {
 			f.text("\n")
 		}
 	}
