@@ -3,7 +3,6 @@ package neff
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -167,10 +166,10 @@ const (
 // byte.
 func ReadDebugInfo(ctx context.Context, r io.Reader, each func(*DebugInstruction) error) (*DebugInfo, error) {
 	d := &DebugInfo{}
-	p := &protoReader{br: bufio.NewReaderSize(r, 64<<10)}
+	p := &protoReader{Stream: proto.Stream{Reader: bufio.NewReaderSize(r, 64<<10)}}
 	var in DebugInstruction
 	for {
-		begin := p.n
+		begin := p.N
 		num, typ, val, data, err := p.field()
 		if errors.Is(err, io.EOF) {
 			return d, nil
@@ -348,24 +347,14 @@ func scan(b []byte, into ...any) error {
 // protoReader reads the fields of the outermost message from a stream, so that
 // a file of gigabytes takes the memory of its largest field.
 type protoReader struct {
-	br  *bufio.Reader
-	n   int64 // bytes consumed
+	proto.Stream
 	buf []byte
-}
-
-// ReadByte counts the bytes of varints.
-func (p *protoReader) ReadByte() (byte, error) {
-	b, err := p.br.ReadByte()
-	if err == nil {
-		p.n++
-	}
-	return b, err
 }
 
 // field reads one field; io.EOF is the end of the message. data is valid until
 // the next call.
 func (p *protoReader) field() (num protowire.Number, typ protowire.Type, val uint64, data []byte, err error) {
-	if _, err := p.br.Peek(1); err != nil {
+	if _, err := p.Peek(1); err != nil {
 		return 0, 0, 0, nil, err
 	}
 	tag, err := p.varint()
@@ -395,45 +384,22 @@ func (p *protoReader) field() (num protowire.Number, typ protowire.Type, val uin
 }
 
 func (p *protoReader) varint() (uint64, error) {
-	v, err := binary.ReadUvarint(p)
-	switch err = noEOF(err); {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = fmt.Errorf("cut short in a number: %w", err)
+	v, err := p.Uvarint()
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("cut short in a number: %w", io.ErrUnexpectedEOF)
 	case err != nil:
 		err = fmt.Errorf("number: %w", err)
 	}
 	return v, err
 }
 
-// take reads size bytes, growing the buffer as they arrive, because a size
-// that lies must not cost memory.
-func (p *protoReader) take(size uint64) ([]byte, error) {
+func (p *protoReader) take(size uint64) (b []byte, err error) {
 	if size > maxMessage {
 		return nil, fmt.Errorf("a field of %d bytes is larger than %d", size, maxMessage)
 	}
-	p.buf = p.buf[:0]
-	for left := int(size); left > 0; {
-		k := min(left, 1<<20)
-		have := len(p.buf)
-		if cap(p.buf)-have < k {
-			p.buf = append(p.buf, make([]byte, k)...)
-		} else {
-			p.buf = p.buf[:have+k]
-		}
-		n, err := io.ReadFull(p.br, p.buf[have:have+k])
-		p.n += int64(n)
-		if err != nil {
-			return nil, fmt.Errorf("cut short: a field of %d bytes ends after %d: %w", size, have+n, noEOF(err))
-		}
-		left -= k
+	if p.buf, err = p.Take(p.buf, int(size)); err != nil {
+		return nil, fmt.Errorf("cut short: a field of %d bytes ends after %d: %w", size, len(p.buf), err)
 	}
 	return p.buf, nil
-}
-
-// noEOF makes an end of file inside a structure an unexpected one.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

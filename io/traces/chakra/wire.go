@@ -106,29 +106,26 @@ func attributeLike(v []byte) bool {
 
 // readWire reads the length-delimited messages.
 func (g *graph) readWire(ctx context.Context, src *format.Source) error {
-	r := bufio.NewReaderSize(src, 1<<18)
+	in := proto.Stream{Reader: bufio.NewReaderSize(src, 1<<18)}
 	var buf []byte
-	off := int64(0)
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		start := off
-		size, used, err := readVarint(r)
-		if errors.Is(err, io.EOF) && used == 0 {
+		start := in.N
+		size, err := in.Uvarint()
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("byte %d: the length of message %d: %w", start, n, noEOF(err))
+			return fmt.Errorf("byte %d: the length of message %d: %w", start, n, err)
 		}
 		if size > maxMessage {
 			return fmt.Errorf("byte %d: message %d has %d bytes, more than %d", start, n, size, maxMessage)
 		}
-		off += int64(used)
-		if buf, err = readFull(r, buf, int(size)); err != nil {
-			return fmt.Errorf("byte %d: message %d of %d bytes: %w", start, n, size, noEOF(err))
+		if buf, err = in.Take(buf, int(size)); err != nil {
+			return fmt.Errorf("byte %d: message %d of %d bytes: %w", start, n, size, err)
 		}
-		off += int64(size)
 		if n == 0 {
 			err = g.metadata(buf)
 		} else if err = g.node(buf, start); err != nil && g.leaveOut(start, err) {
@@ -150,47 +147,6 @@ func (g *graph) leaveOut(at int64, err error) bool {
 		g.firstBad = fmt.Sprintf("byte %d: %v", at, err)
 	}
 	return true
-}
-
-// noEOF makes an end of input inside a message the error it is.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-func readVarint(r io.ByteReader) (v uint64, used int, err error) {
-	for shift := 0; ; shift += 7 {
-		c, err := r.ReadByte()
-		if err != nil {
-			return 0, used, err
-		}
-		used++
-		if shift == 63 && c > 1 || shift > 63 {
-			return 0, used, errors.New("no varint")
-		}
-		v |= uint64(c&0x7f) << shift
-		if c < 0x80 {
-			return v, used, nil
-		}
-	}
-}
-
-// readFull reads n bytes into buf, growing it as they come, so that a wrong
-// length allocates no more than there is.
-func readFull(r io.Reader, buf []byte, n int) ([]byte, error) {
-	const step = 1 << 20
-	buf = buf[:0]
-	for len(buf) < n {
-		part := min(n-len(buf), step)
-		at := len(buf)
-		buf = append(buf, make([]byte, part)...)
-		if _, err := io.ReadFull(r, buf[at:]); err != nil {
-			return buf, err
-		}
-	}
-	return buf, nil
 }
 
 var errWire = errors.New("broken protobuf encoding")
