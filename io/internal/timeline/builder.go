@@ -63,6 +63,9 @@ func New(name, format string) *Builder {
 
 // Add appends a row and returns its number.
 func (b *Builder) Add(r Row) int {
+	if len(b.Rows) == cap(b.Rows) { // rows are large: copy them less often
+		b.Rows = slices.Grow(b.Rows, max(len(b.Rows), 256))
+	}
 	b.Rows = append(b.Rows, r)
 	return len(b.Rows) - 1
 }

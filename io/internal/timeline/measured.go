@@ -1,11 +1,6 @@
 package timeline
 
-import (
-	"cmp"
-	"slices"
-
-	"perfsim/components"
-)
+import "perfsim/components"
 
 // OpWait is the opcode of instructions that stand for waiting whose reason
 // the trace does not have.
@@ -23,14 +18,8 @@ const OpWait = "Wait"
 // instruction: what launches, schedulers and unrecorded work took stays in the
 // replay and can be distinguished from work.
 func (b *Builder) Measured() (*components.Module, error) {
-	order := make([]uint32, len(b.Rows))
-	for i := range order {
-		order[i] = uint32(i)
-	}
 	rows := b.Rows
-	slices.SortFunc(order, func(x, y uint32) int {
-		return cmp.Or(cmp.Compare(rows[x].Start, rows[y].Start), cmp.Compare(rows[x].End, rows[y].End), cmp.Compare(x, y))
-	})
+	order := byStart(rows)
 	rank := make([]uint32, len(rows))
 	for n, i := range order {
 		rank[i] = uint32(n)

@@ -12,7 +12,12 @@ type names struct {
 	text     []string
 }
 
-func newNames() names { return names{ids: map[string]nameID{"": 0}, text: []string{""}} }
+// newNames makes room for the names of a text of so many bytes: an operation
+// takes about a hundred.
+func newNames(size int) names {
+	n := size/128 + 1
+	return names{ids: map[string]nameID{"": 0}, numbered: make([]nameID, 0, n), text: append(make([]string, 0, n), "")}
+}
 
 // maxNumbered bounds the numbers that have a row of their own.
 const maxNumbered = 1 << 20

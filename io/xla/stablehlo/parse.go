@@ -16,6 +16,7 @@ type parser struct {
 	infos     map[string]*opInfo
 	near      [32]nearType
 	count     int // operations read since into
+	scratch   []int64
 	g         *opgraph.Graph
 	types     map[string]opgraph.ShapeID
 	leaves    map[opgraph.ShapeID]int // arrays in a tuple of g

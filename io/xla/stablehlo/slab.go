@@ -23,6 +23,16 @@ func (s *slab[T]) add(list []T, v T) []T {
 	return s.chunk[at : at+n+1 : at+n+1]
 }
 
+// take keeps a copy of a list.
+func (s *slab[T]) take(list []T) []T {
+	if cap(s.chunk)-len(s.chunk) < len(list) {
+		s.chunk = make([]T, 0, max(slabLen, len(list)))
+	}
+	at := len(s.chunk)
+	s.chunk = append(s.chunk, list...)
+	return s.chunk[at:len(s.chunk):len(s.chunk)]
+}
+
 // slabs are the memory of a parser's nodes.
 type slabs struct {
 	nodes  slab[node]
@@ -30,6 +40,7 @@ type slabs struct {
 	attrs  slab[attr]
 	texts  slab[string]
 	shapes slab[opgraph.ShapeID]
+	ints   slab[int64]
 }
 
 // node returns an empty node.

@@ -60,7 +60,7 @@ func Read(name string, b []byte) ([]*opgraph.Graph, error) {
 	text := unsafe.String(unsafe.SliceData(b), len(b))
 	lines := lineStarts(text)
 	var graphs []*opgraph.Graph
-	p := &parser{names: newNames(), infos: map[string]*opInfo{}}
+	p := &parser{names: newNames(len(text)), infos: map[string]*opInfo{}}
 	for start := 0; start < len(text); {
 		end, next := section(text, start)
 		p.scanner = scanner{file: name, s: text[:end], pos: start, lines: lines}

@@ -21,6 +21,10 @@ const maxList = 1 << 22
 // "dense<[[0, 1]]> : tensor<1x2xi64>", a splat or hexadecimal dense value, a
 // single number with or without a type. dims are those of a dense value.
 func (p *parser) intList(text string) (v, dims []int64, ok bool) {
+	if strings.HasPrefix(text, "[") { // most often
+		v, ok = p.numbers(text)
+		return v, []int64{int64(len(v))}, ok
+	}
 	text = p.resolve(text)
 	if rest, is := strings.CutPrefix(text, "array<"); is {
 		_, rest, _ = strings.Cut(strings.TrimSuffix(rest, ">"), ":")
@@ -39,10 +43,20 @@ func (p *parser) intList(text string) (v, dims []int64, ok bool) {
 	return v, nil, ok
 }
 
+// numbers is the function of that name, the list from the parser's memory.
+func (p *parser) numbers(text string) (v []int64, ok bool) {
+	p.scratch, ok = appendNumbers(p.scratch[:0], text)
+	if len(p.scratch) == 0 || !ok {
+		return nil, ok
+	}
+	return p.ints.take(p.scratch), true
+}
+
 // numbers reads every integer, true and false of a text, and reports whether
 // nothing else than separators and types is in it.
-func numbers(text string) ([]int64, bool) {
-	var v []int64
+func numbers(text string) ([]int64, bool) { return appendNumbers(nil, text) }
+
+func appendNumbers(v []int64, text string) ([]int64, bool) {
 	for i := 0; i < len(text); {
 		switch b := text[i]; {
 		case isDigit(b) || b == '-':
