@@ -3,7 +3,10 @@
 // defines the figures.
 package occupancy
 
-import "perfsim/components"
+import (
+	"perfsim/components"
+	"perfsim/ecs"
+)
 
 // The cells of the on-chip memories: what an instruction touches counts in
 // whole cells.
@@ -86,17 +89,17 @@ func ordered(t *components.Timeline, p int, part func(i components.InstrID) bool
 			n++
 		}
 	})
-	all := make([]timed[components.InstrID], 0, n)
+	all := make([]ecs.Keyed[components.InstrID], 0, n)
 	t.Each(func(i components.InstrID) {
 		if part(i) && t.Has(p, i) {
 			s, _ := t.Span(p, i)
-			all = append(all, timed[components.InstrID]{s, i})
+			all = append(all, ecs.Keyed[components.InstrID]{Key: s, V: i})
 		}
 	})
-	sortByTime(all)
+	ecs.SortByKey(all)
 	out := make([]components.InstrID, len(all))
 	for k, e := range all {
-		out[k] = e.v
+		out[k] = e.V
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"perfsim/components"
 	"perfsim/components/machine"
+	"perfsim/ecs"
 )
 
 // Report is what a module holds in the memories of its cores over time.
@@ -156,19 +157,19 @@ func collect(cores [][]life, bytes uint64) Done {
 // time.
 func curve(list []life) (levels []Level, peak, at uint64) {
 	// What a time adds, or takes: below 0 it wraps, and back.
-	all := make([]timed[uint64], 0, 2*len(list))
+	all := make([]ecs.Keyed[uint64], 0, 2*len(list))
 	for _, l := range list {
 		if l.to > l.from {
-			all = append(all, timed[uint64]{l.from, l.bytes}, timed[uint64]{l.to, -l.bytes})
+			all = append(all, ecs.Keyed[uint64]{Key: l.from, V: l.bytes}, ecs.Keyed[uint64]{Key: l.to, V: -l.bytes})
 		}
 	}
-	sortByTime(all)
+	ecs.SortByKey(all)
 	now := uint64(0)
 	for k := 0; k < len(all); {
-		here := all[k].at
+		here := all[k].Key
 		was := now
-		for ; k < len(all) && all[k].at == here; k++ {
-			now += all[k].v
+		for ; k < len(all) && all[k].Key == here; k++ {
+			now += all[k].V
 		}
 		if now != was || len(levels) == 0 {
 			levels = append(levels, Level{here, now})
