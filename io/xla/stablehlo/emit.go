@@ -183,75 +183,85 @@ func (e *emitter) captured(regions []*region, sc *scope) ([]ref, bool) {
 // nested makes the computations of the regions of ops, innermost first.
 func (e *emitter) nested(ops []*node, sc *scope) bool {
 	for _, n := range ops {
-		if n.op == "reduce" && n.symbol != "" && len(n.regions) == 0 {
+		switch {
+		case n.op == "reduce" && n.symbol != "" && len(n.regions) == 0:
 			c, ok := e.scalarFunction(n)
 			if !ok {
 				return false
 			}
 			n.own().comps = append(n.comps, c)
-			continue
-		}
-		name := n.op
-		if name == "while" && len(n.regions) != 2 {
+		case n.op == "while" && len(n.regions) != 2:
 			return e.failAt(n.pos, "while has %d regions, want 2", len(n.regions))
-		}
-		if len(n.regions) == 0 {
-			continue
-		}
-		var shared []ref
-		if name == "while" {
-			var ok bool
-			if shared, ok = e.captured(n.regions, sc); !ok {
-				return false
-			}
-			n.own().captures = [][]ref{shared}
-		}
-		for i, r := range n.regions {
-			caps := shared
-			tuple := name == "while" || name == "case" || name == "if"
-			if name != "while" {
-				var ok bool
-				if caps, ok = e.captured([]*region{r}, sc); !ok {
-					return false
-				}
-				manual := name == "manual_computation" || name == "named_computation"
-				if manual {
-					for _, u := range caps { // handed in as more arguments
-						s, found := e.shapeOf(u, sc)
-						if !found || u.i > 0 {
-							return e.failAt(int(u.pos), "the region of %s uses %%%s from outside it", n.name, e.name(u.name))
-						}
-						r.args = append(r.args, arg{name: u.name, shape: s, pos: int(u.pos)})
-					}
-					n.own().captures = append(n.captures, caps)
-					caps = nil
-				} else if len(caps) > 0 && !tuple {
-					return e.failAt(int(caps[0].pos), "the region of %s uses %%%s from outside it", n.name, e.name(caps[0].name))
-				}
-				if !manual {
-					n.own().captures = append(n.captures, caps)
-				}
-			}
-			inner := newScope(sc, r)
-			if !e.nested(r.ops, inner) {
-				return false
-			}
-			label := name
-			if name == "while" {
-				label = [2]string{"while_cond", "while_body"}[i]
-			}
-			mode := caps
-			if tuple && mode == nil {
-				mode = []ref{}
-			}
-			c, ok := e.computation(label, r.pos, r, inner, mode, name == "while" && i == 1)
+		case n.op == "while":
+			shared, ok := e.captured(n.regions, sc)
 			if !ok {
 				return false
 			}
-			n.own().comps = append(n.comps, c)
+			n.own().captures = [][]ref{shared}
+			if !e.regionOf(n, 0, sc, "while_cond", shared, false) || !e.regionOf(n, 1, sc, "while_body", shared, true) {
+				return false
+			}
+		default:
+			for i, r := range n.regions {
+				caps, ok := e.captured([]*region{r}, sc)
+				if !ok || !e.handIn(n, r, caps, sc) {
+					return false
+				}
+				n.own().captures = append(n.captures, caps)
+				if !e.regionOf(n, i, sc, n.op, caps, false) {
+					return false
+				}
+			}
 		}
 	}
 	return true
+}
+
+// isBranch tells whether the regions of an operation take what they use from
+// around them as one tuple; a while does too.
+func (n *node) isBranch() bool { return n.op == "case" || n.op == "if" }
+
+// isManual tells whether they take it as more arguments.
+func (n *node) isManual() bool { return n.op == "manual_computation" || n.op == "named_computation" }
+
+// handIn lets a region of n use values from around it: as more arguments of a
+// manual computation, as a tuple of a branch. Other regions have none.
+func (e *emitter) handIn(n *node, r *region, caps []ref, sc *scope) bool {
+	refuse := func(u ref) bool {
+		return e.failAt(int(u.pos), "the region of %s uses %%%s from outside it", n.name, e.name(u.name))
+	}
+	switch {
+	case n.isManual():
+		for _, u := range caps {
+			s, found := e.shapeOf(u, sc)
+			if !found || u.i > 0 {
+				return refuse(u)
+			}
+			r.args = append(r.args, arg{name: u.name, shape: s, pos: int(u.pos)})
+		}
+	case len(caps) > 0 && !n.isBranch():
+		return refuse(caps[0])
+	}
+	return true
+}
+
+// regionOf makes the computation of region i of n; see computation.
+func (e *emitter) regionOf(n *node, i int, sc *scope, label string, caps []ref, hand bool) bool {
+	r := n.regions[i]
+	inner := newScope(sc, r)
+	if !e.nested(r.ops, inner) {
+		return false
+	}
+	if n.isManual() {
+		caps = nil
+	} else if caps == nil && (n.op == "while" || n.isBranch()) {
+		caps = []ref{}
+	}
+	c, ok := e.computation(label, r.pos, r, inner, caps, hand)
+	if ok {
+		n.own().comps = append(n.comps, c)
+	}
+	return ok
 }
 
 // scalarFunction returns the computation of "applies stablehlo.add".
