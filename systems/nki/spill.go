@@ -225,7 +225,7 @@ func (s *spiller) row(i int32, r row, refs []ref) {
 			continue
 		}
 		whole := !s.reads(id, refs) && s.covers(id, refs)
-		s.makeRoom(i, r.form, s.size(id), refs)
+		s.makeRoom(i, r.form, s.size(id))
 		t.in = true
 		s.free -= s.size(id)
 		if t.saved || len(t.loads) > 0 && t.clean {
@@ -310,7 +310,7 @@ func (s *spiller) wrote(id uint32, r row, refs []ref) {
 }
 
 // makeRoom lets tiles leave until n bytes are free.
-func (s *spiller) makeRoom(i, form int32, n int64, refs []ref) {
+func (s *spiller) makeRoom(i, form int32, n int64) {
 	if s.free >= n {
 		return
 	}

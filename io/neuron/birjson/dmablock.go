@@ -21,7 +21,7 @@ type dmaBlock struct {
 }
 
 // dmaBlock parses a DMABlock of a queue with its descriptors (docs/birjson.md).
-func (w *worker) dmaBlock(it *item, v jsonscan.Value) error {
+func (w *worker) dmaBlock(v jsonscan.Value) error {
 	obj, err := object(v)
 	if err != nil {
 		return fmt.Errorf("a DMA block is %s, not an object", v.Kind())

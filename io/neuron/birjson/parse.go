@@ -93,7 +93,7 @@ func (w *worker) value(it *item, v jsonscan.Value) error {
 	case itemAlloc:
 		return w.allocation(it, v)
 	case itemDMABlock:
-		return w.dmaBlock(it, v)
+		return w.dmaBlock(v)
 	default:
 		return w.instruction(it, v)
 	}

@@ -157,7 +157,7 @@ func (a *adding) write(ctx context.Context, out string) (Header, error) {
 		if _, err := io.CopyN(io.Discard, old, a.to-a.from); err != nil {
 			return err
 		}
-		_, err = copyCtx(ctx, w, old)
+		err = copyCtx(ctx, w, old)
 		return err
 	}
 	return writeNEFF(out, f.Header, a.opt.Level, f.Gzipped(), false, payload, trailing)

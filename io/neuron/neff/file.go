@@ -119,7 +119,7 @@ func (f *File) CheckHash(ctx context.Context) error {
 	if f.Header.Hash == [32]byte{} {
 		return ErrNoHash
 	}
-	if _, err := copyCtx(ctx, h, f.Payload()); err != nil {
+	if err := copyCtx(ctx, h, f.Payload()); err != nil {
 		return err
 	}
 	sum := h.Sum(nil)
@@ -180,25 +180,15 @@ func (f *File) Extract(ctx context.Context, dir string, lim Limits, opt ExtractO
 }
 
 // copyCtx copies until the end or until ctx ends.
-func copyCtx(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
-	buf := make([]byte, 1<<20)
-	var n int64
+func copyCtx(ctx context.Context, w io.Writer, r io.Reader) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return n, err
+			return err
 		}
-		k, err := r.Read(buf)
-		if k > 0 {
-			n += int64(k)
-			if _, err := w.Write(buf[:k]); err != nil {
-				return n, err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
+		if _, err := io.CopyN(w, r, 1<<20); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
 		}
 	}
 }
