@@ -43,6 +43,9 @@ type Request struct {
 	DumpSched bool
 	// Out says where the passes write.
 	Out emit.Output
+	// Record, where not nil, is called when all is placed and before the files
+	// of the outputs get their names: what it writes may be of their set.
+	Record func(*components.World, *emit.Output) error
 	// Log takes the documented lines of the passes; may be nil.
 	Log func(line string)
 }
@@ -136,6 +139,11 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 		return nil, err
 	}
 	w.Config.Progress = nil
+	if r.Record != nil {
+		if err := r.Record(&w.World, &w.Out); err != nil {
+			return nil, err
+		}
+	}
 	if err := emit.Commit(&w.Out); err != nil {
 		return nil, err
 	}

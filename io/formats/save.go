@@ -21,20 +21,22 @@ func Save(path string, stdout io.Writer, write func(io.Writer) error) error {
 		return err
 	}
 	defer f.Abort()
-	if !strings.HasSuffix(path, ".gz") {
-		if err := write(f); err != nil {
-			return err
-		}
-		return f.Commit()
-	}
-	z := gzip.NewWriter(f)
-	if err := write(z); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
+	if err := Packed(path, f, write); err != nil {
 		return err
 	}
 	return f.Commit()
+}
+
+// Packed writes to w what path holds: compressed where path ends in .gz.
+func Packed(path string, w io.Writer, write func(io.Writer) error) error {
+	if !strings.HasSuffix(path, ".gz") {
+		return write(w)
+	}
+	z := gzip.NewWriter(w)
+	if err := write(z); err != nil {
+		return err
+	}
+	return z.Close()
 }
 
 // SaveAt is Save for a writer that needs places in the file, which must be one

@@ -79,6 +79,7 @@ type Output struct {
 	traces map[string]traceKey
 
 	set     *fileset.Set // nil until the first file
+	beside  []string     // files of the set that are no artefacts
 	written map[traceKey]string
 }
 
@@ -290,10 +291,35 @@ func Commit(o *Output) error {
 	for i, a := range o.Artifacts {
 		names[i] = filepath.Base(a.Path)
 	}
+	names = append(names, o.beside...)
 	if err := o.set.Commit(names); err != nil {
 		return err
 	}
 	o.set = nil
+	return nil
+}
+
+// Holds reports whether path lies in the folder of the outputs: it can be one
+// of their set.
+func (o *Output) Holds(path string) bool {
+	return o.Dir != "" && o.Group == nil && filepath.Clean(filepath.Dir(path)) == filepath.Clean(o.Dir)
+}
+
+// Beside writes one more file of the set, which is no artefact: it gets its
+// name together with them.
+func (o *Output) Beside(name string, fill func(io.Writer) error) error {
+	if err := o.open(); err != nil {
+		return err
+	}
+	for _, a := range o.Artifacts {
+		if filepath.Base(a.Path) == name {
+			return fmt.Errorf("%s is one of the outputs already", a.Path)
+		}
+	}
+	if _, err := o.write(name, fill); err != nil {
+		return err
+	}
+	o.beside = append(o.beside, name)
 	return nil
 }
 

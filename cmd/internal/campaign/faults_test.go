@@ -30,6 +30,8 @@ var sets = []string{
 	"unpack --overwrite -C OUT PACKAGE",
 	"unpack -C OUT/new PACKAGE",
 	"dprint --files OUT DUMP",
+	"run -q -j 1 -o OUT --device-profile OUT/log.csv IN",
+	"run -q -j 1 -o OUT --dprint OUT/print.txt IN",
 }
 
 var kinds = []string{"enospc", "eio", "eintr", "eacces", "enoent", "kill"}

@@ -31,7 +31,8 @@ var jobsCommands = []string{
 	"profile --json TMP/a.csv",
 }
 
-// TestJobsDoNotMatter compares the bytes of -j 1 and -j 4.
+// TestJobsDoNotMatter compares the bytes of -j 1 and -j 4; with PERFSIM_LONG=1
+// those of up to 16 goroutines.
 func TestJobsDoNotMatter(t *testing.T) {
 	t.Parallel()
 	dir, examples := t.TempDir(), example(t, ".")
@@ -40,10 +41,13 @@ func TestJobsDoNotMatter(t *testing.T) {
 	}
 	perfsim(t, "gen", "-q", "-n", "4000", "--operands", "--blocks", "3", "--loops", "2", filepath.Join(dir, "m.psim"))
 	perfsim(t, "profile", "gen", "--rows", "3000", "--width", "2", "--height", "2", filepath.Join(dir, "a.csv"))
+	counts := []string{"1", "4"}
+	if os.Getenv("PERFSIM_LONG") != "" {
+		counts = []string{"1", "2", "3", "4", "5", "7", "8", "11", "16"}
+	}
 	for _, line := range jobsCommands {
-		var printed [2]string
-		var files [2]map[string]string
-		for k, jobs := range []string{"1", "4"} {
+		printed, files := make([]string, len(counts)), make([]map[string]string, len(counts))
+		for k, jobs := range counts {
 			out := filepath.Join(dir, "out")
 			if err := os.RemoveAll(out); err != nil {
 				t.Fatal(err)
@@ -56,15 +60,18 @@ func TestJobsDoNotMatter(t *testing.T) {
 			files[k] = folder(t, out)
 		}
 		wrote := strings.Contains(line, "OUT")
-		if !wrote && (printed[0] == "" || printed[0] != printed[1]) {
-			t.Errorf("perfsim %s prints other bytes with -j 4 than with -j 1", line)
-		}
-		if wrote && len(files[0]) == 0 || len(files[0]) != len(files[1]) {
-			t.Errorf("perfsim %s writes %d files with -j 1, %d with -j 4", line, len(files[0]), len(files[1]))
-		}
-		for name, text := range files[0] {
-			if files[1][name] != text {
-				t.Errorf("perfsim %s: %s has other bytes with -j 4 than with -j 1", line, name)
+		for k, jobs := range counts[1:] {
+			printed, files := [2]string{printed[0], printed[k+1]}, [2]map[string]string{files[0], files[k+1]}
+			if !wrote && (printed[0] == "" || printed[0] != printed[1]) {
+				t.Errorf("perfsim %s prints other bytes with -j %s than with -j 1", line, jobs)
+			}
+			if wrote && len(files[0]) == 0 || len(files[0]) != len(files[1]) {
+				t.Errorf("perfsim %s writes %d files with -j 1, %d with -j %s", line, len(files[0]), len(files[1]), jobs)
+			}
+			for name, text := range files[0] {
+				if files[1][name] != text {
+					t.Errorf("perfsim %s: %s has other bytes with -j %s than with -j 1", line, name, jobs)
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perfsim/components"
 	"perfsim/systems"
 	"perfsim/systems/emit"
 	"perfsim/systems/sched"
@@ -175,13 +176,13 @@ func (f *runFlags) report(c *cobra.Command, input string, r systems.Request, p *
 	if g := r.Out.Group; g != nil {
 		l.Module.Name = g.Name(l.Module.Name)
 	}
+	var told strings.Builder
+	r.Record = func(w *components.World, out *emit.Output) error { return f.rec.finish(c.Context(), w, out, &told) }
 	res, err := f.in.simulate(c.Context(), l, r, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.rec.finish(c.Context(), &res.World.World, c.ErrOrStderr()); err != nil {
-		return nil, err
-	}
+	io.WriteString(c.ErrOrStderr(), told.String())
 	res.Input = input
 	rep, err := res.RunReport(c.Context())
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perfsim/components"
+	"perfsim/io/formats"
+	"perfsim/systems/emit"
 	"perfsim/systems/zonerecorder"
 )
 
@@ -99,8 +102,15 @@ func (f *recordFlags) enter(name string) {
 	}
 }
 
-// finish writes the recordings and tells people what they hold.
-func (f *recordFlags) finish(ctx context.Context, w *components.World, tell io.Writer) error {
+// finish writes the recordings and tells people what they hold. Those that lie
+// in the folder of the outputs are of their set.
+func (f *recordFlags) finish(ctx context.Context, w *components.World, out *emit.Output, tell io.Writer) error {
+	save := func(path string, stdout io.Writer, write func(io.Writer) error) error {
+		if !out.Holds(path) {
+			return save(path, stdout, write)
+		}
+		return out.Beside(filepath.Base(path), func(to io.Writer) error { return formats.Packed(path, to, write) })
+	}
 	if (f.device != "" || f.print != "") && w.Events.Arrive.Len() < w.Module.Instr.Len() {
 		return usagef("--device-profile and --dprint record a simulation, and no pass placed the instructions")
 	}

@@ -272,16 +272,20 @@ func (x *extraction) write(r *Reader, file string, e Entry, buf []byte) error {
 		return err
 	}
 	file = path.Base(file)
+	if err := fault.At("create", e.Name); err != nil {
+		return err
+	}
 	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	to := fault.Writer(f, e.Name)
 	var n int64
 	for {
 		k, err := r.Read(buf)
 		if k > 0 {
-			if _, werr := f.Write(buf[:k]); werr != nil {
+			if _, werr := to.Write(buf[:k]); werr != nil {
 				if pe, ok := errors.AsType[*fs.PathError](werr); ok {
 					werr = pe.Err // without the temporary name
 				}
