@@ -9,7 +9,7 @@ import (
 // pointers, so that a column can be saved as its bytes and mapped back.
 type Fixed interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | ~float64 |
-		~[2]uint32 | ~[2]uint64 | ~[4]uint64
+		~[2]uint32 | ~[2]uint64 | ~[8]uint32
 }
 
 // Column is one named component of a table: row i of the table has its

@@ -28,21 +28,30 @@ func (x *Analysis) try(ctx context.Context, list []*trial) error {
 	bent := x.Rules
 	bent.Reflow, bent.ReflowWeight = false, 0
 	sharing := x.sharing()
-	together := place.HasVariants(w)
 	var variants []place.Variant
 	var of []*trial
+	for _, t := range list {
+		t.exact = !t.unstretched || !sharing
+		if t.rules == nil {
+			variants, of = append(variants, t.less), append(of, t)
+		}
+	}
+	ns, err := place.Variants(ctx, w, x.Rules, variants)
+	if err != nil {
+		return err
+	}
+	for k := range ns {
+		of[k].ns = ns[k]
+	}
 	g, group := ecs.NewGroup(ctx, w.Config.Jobs)
 	pool := scenario.NewPool(w)
 	for _, t := range list {
-		t.exact = !t.unstretched || !sharing
-		if together && t.rules == nil {
-			variants, of = append(variants, t.less), append(of, t)
-			continue
-		}
 		run := x.Engine.Place
 		switch {
 		case t.rules != nil:
 			run = func(ctx context.Context, w *components.World) error { return place.RunRules(ctx, w, *t.rules) }
+		case len(ns) > 0:
+			continue // known
 		case !t.exact:
 			run = func(ctx context.Context, w *components.World) error { return place.RunRules(ctx, w, bent) }
 		}
@@ -56,14 +65,7 @@ func (x *Analysis) try(ctx context.Context, list []*trial) error {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	ns, err := place.Variants(ctx, w, x.Rules, variants)
-	for k, t := range of {
-		t.ns = ns[k]
-	}
-	return err
+	return g.Wait()
 }
 
 // reduce makes a copy of a pool the variant.

@@ -18,6 +18,7 @@ const nearRows = 1 << 15
 // Constants that the assembly takes.
 const (
 	targetMask   = ecs.TargetMask
+	classShift   = ecs.ClassShift
 	classOrdered = components.ClassOrdered
 	// nearBack is how many rows back from a block's first the times are still
 	// in the first-level cache; those before are asked for.

@@ -2,8 +2,10 @@ package place
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"perfsim/components"
 	"perfsim/ecs"
@@ -20,34 +22,59 @@ type Variant struct {
 	Least uint32
 }
 
-// HasVariants tells whether Variants can predict a world: what triggers and
-// collectives take follows from more than their costs, and loops that count
-// their trips are placed in another order.
-func HasVariants(w *components.World) bool {
+// Times of variants have 32 bits: one behind mostVariantNS is too long, and as
+// rows take less than mostRowNS it shows before any wraps.
+const (
+	mostRowNS     = 1 << 28
+	mostVariantNS = math.MaxUint32 - mostRowNS
+)
+
+// hasVariants tells whether Variants can predict a world: what triggers and
+// collectives take follows from more than their costs, loops that count their
+// trips are placed in another order, and long times do not fit.
+func hasVariants(w *components.World) bool {
 	m := w.Module
 	if w.Config.Model == components.Calibrated || slices.ContainsFunc(m.Instr.Flags.Slice(), func(f components.Flags) bool {
 		return f&(components.FlagTrigger|components.FlagCollective) != 0
 	}) {
 		return false
 	}
-	return w.Config.Loops != components.Trips || !slices.ContainsFunc(m.TopBlocks(), func(b int) bool { return components.Repeats(m, b) })
+	for _, b := range m.TopBlocks() {
+		if w.Config.Loops == components.Trips && components.Repeats(m, b) || w.Blocks[b].Latency[components.RunA] > mostVariantNS {
+			return false
+		}
+	}
+	latency := m.Instr.Latency.Slice()
+	for i, is := range m.Instr.Issue.Slice() {
+		if is > latency[i] || latency[i] >= mostRowNS {
+			return false
+		}
+	}
+	return true
 }
 
-// Variants predicts a world with each variant in turn, and returns the latency
-// of run A of each. Four are placed in one walk over the rows, which costs about
-// what a placement of both runs does, and no column of costs is copied.
+// Variants predicts a placed world with each variant in turn, and returns the
+// latency of run A of each, nil where it cannot. Eight are placed in one walk
+// over the rows, which costs about what a placement of both runs does, and no
+// column of costs is copied.
 func Variants(ctx context.Context, w *components.World, rules Rules, list []Variant) ([]uint64, error) {
-	if len(list) == 0 {
+	if len(list) == 0 || !hasVariants(w) {
 		return nil, nil
 	}
+	return variantsOf(ctx, w, rules, list, hasFast())
+}
+
+// variantsOf is Variants for a world that has them; assembly tells whether it
+// may be used.
+func variantsOf(ctx context.Context, w *components.World, rules Rules, list []Variant, assembly bool) ([]uint64, error) {
 	out := make([]uint64, len(list))
 	jobs := w.Config.Jobs
-	if w.Module.Instr.Len() > variantRows { // the times of four take more than all tables
+	if w.Module.Instr.Len() > variantRows { // the times of eight take more than most tables
 		jobs = 1
 	}
 	sites := rules.sites(w.Module)
 	g, ctx := ecs.NewGroup(ctx, jobs)
-	free := sync.Pool{New: func() any { return newVariants(w, sites) }}
+	free := sync.Pool{New: func() any { return newVariants(w, sites, assembly) }}
 	for at := 0; at < len(list); at += variantsAtOnce {
 		g.Go(func() error {
 			v := free.Get().(*variants)
@@ -55,65 +82,99 @@ func Variants(ctx context.Context, w *components.World, rules Rules, list []Vari
 			return v.place(ctx, list[at:min(at+variantsAtOnce, len(list))], out[at:])
 		})
 	}
-	return out, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if slices.Contains(out, math.MaxUint64) {
+		return nil, nil
+	}
+	return out, nil
 }
 
 const (
-	variantsAtOnce = 4
+	variantsAtOnce = 8
 	// variantRows is up to how many rows several walks run side by side.
 	variantRows = 1 << 22
 )
 
-// four has a time of each variant of a walk, in ns.
-type four = [variantsAtOnce]uint64
+// eight has a time of each variant of a walk, in ns.
+type eight = [variantsAtOnce]uint32
 
 // variants is a walk over the rows of a module that places some variants.
 type variants struct {
-	w     *components.World
-	sites *sites
+	w        *components.World
+	sites    *sites
+	assembly bool
+	walk     variantWalk
 
-	arrive ecs.Column[four]
+	arrive ecs.Column[eight]
 	hit    ecs.Column[uint8] // by row: the variants in which it takes less time
-	slots  []four
-	last   four
-	least  [variantsAtOnce]uint64
-	// keep is all ones where a variant honours the dependencies of a class;
-	// drops tells that one leaves some out.
-	keep  [components.NumClasses]four
-	drops bool
+	slots  []eight
 }
 
-func newVariants(w *components.World, s *sites) *variants {
-	return &variants{w: w, sites: s, arrive: ecs.NewColumn[four]("arrive"), hit: ecs.NewColumn[uint8]("hit"), slots: make([]four, Slots(w.Module.Lanes.Len()).Len())}
+// variantWalk is what the assembly takes.
+type variantWalk struct {
+	off, words *uint32
+	arrive     *eight
+	site       *uint16
+	sites      *siteSlots
+	issue      *uint32
+	latency    *uint32
+	hit        *uint8
+	slots      *eight
+	expand     *[256]eight // all ones for the bits that are set
+	last       eight
+	least      eight
+	// keep is all ones where a variant honours the dependencies of a class.
+	keep [components.NumClasses]eight
 }
 
-// place places up to four variants and leaves their latencies in out.
+func newVariants(w *components.World, s *sites, assembly bool) *variants {
+	v := &variants{w: w, sites: s, arrive: ecs.NewColumn[eight]("arrive"), hit: ecs.NewColumn[uint8]("hit"), slots: make([]eight, Slots(w.Module.Lanes.Len()).Len())}
+	v.assembly = assembly && w.Module.Edges.Preds.Rows() == w.Module.Instr.Len() && w.Module.Edges.Preds.Len() > 0
+	v.walk.expand = new([256]eight)
+	for bits := range v.walk.expand {
+		for k := range variantsAtOnce {
+			v.walk.expand[bits][k] = -uint32(bits >> k & 1)
+		}
+	}
+	return v
+}
+
+// place places up to eight variants and leaves their latencies in out, the
+// largest number there is where times got too long.
 func (v *variants) place(ctx context.Context, list []Variant, out []uint64) error {
 	m := v.w.Module
 	n := m.Instr.Len()
 	clear(v.hit.Resize(n))
 	v.arrive.Scratch(n)
-	v.drops = false
-	for k := range v.least {
-		for class := range v.keep {
-			v.keep[class][k] = ^uint64(0)
+	x := &v.walk
+	for k := range x.least {
+		for class := range x.keep {
+			x.keep[class][k] = ^uint32(0)
 			if k < len(list) && list[k].Drop>>class&1 != 0 {
-				v.keep[class][k], v.drops = 0, true
+				x.keep[class][k] = 0
 			}
 		}
 	}
-	for k, x := range list {
-		v.least[k] = uint64(x.Least)
-		if x.Pick != nil {
+	for k, y := range list {
+		x.least[k] = y.Least
+		if y.Pick != nil {
 			for lo := 0; lo < n; lo += pickRows {
-				x.Pick(lo, v.hit.View(lo, min(lo+pickRows, n)), 1<<k)
+				y.Pick(lo, v.hit.View(lo, min(lo+pickRows, n)), 1<<k)
 			}
 		}
+	}
+	if v.assembly {
+		in, edges := &m.Instr, &m.Edges.Preds
+		x.off, x.words, x.arrive, x.site, x.sites = first(edges.Offsets()), first(edges.Words()), first(v.arrive.Slice()), first(v.sites.of.Slice()), first(v.sites.list)
+		x.issue, x.latency, x.hit, x.slots = first(in.Issue.Slice()), first(in.Latency.Slice()), first(v.hit.Slice()), first(v.slots)
 	}
 	blocks := make([][]components.BlockResult, len(list))
+	long := false
 	for _, b := range m.TopBlocks() {
 		clear(v.slots)
-		v.last = four{}
+		x.last = eight{}
 		first, end := m.Blocks.First.At(b), m.Blocks.End.At(b)
 		for lo := first; lo < end; lo += cancelEvery {
 			if err := ctx.Err(); err != nil {
@@ -122,14 +183,17 @@ func (v *variants) place(ctx context.Context, list []Variant, out []uint64) erro
 			v.rows(lo, min(lo+cancelEvery, end))
 		}
 		for k := range blocks {
-			t := pair{v.last[k], v.last[k]}
+			t := pair{uint64(x.last[k]), uint64(x.last[k])}
+			long = long || t[0] > mostVariantNS
 			blocks[k] = append(blocks[k], components.BlockResult{Block: b, Latency: t, LatencyTrips: t})
 		}
 	}
 	for k := range blocks {
 		w := *v.w
 		w.Blocks = blocks[k]
-		out[k] = w.Latency(components.RunA)
+		if out[k] = w.Latency(components.RunA); long {
+			out[k] = math.MaxUint64
+		}
 	}
 	return nil
 }
@@ -137,102 +201,79 @@ func (v *variants) place(ctx context.Context, list []Variant, out []uint64) erro
 // pickRows is how many rows are asked for at a time.
 const pickRows = 1 << 12
 
-// rows places rows lo to hi, loops passed over.
+// rows places rows lo to hi. The assembly stops at loops and ordered edges.
 func (v *variants) rows(lo, hi uint32) {
-	in := &v.w.Module.Instr
-	off, words := v.w.Module.Edges.Preds.Offsets(), v.w.Module.Edges.Preds.Words()
-	issue, latency, at := in.Issue.Slice(), in.Latency.Slice(), v.sites.of.Slice()
-	arrive, hit, slots := v.arrive.Slice(), v.hit.Slice(), v.slots
-	issue, latency, at, hit, arrive = issue[:hi], latency[:hi], at[:hi], hit[:hi], arrive[:len(at)]
-	l0, l1, l2, l3 := v.last[0], v.last[1], v.last[2], v.last[3]
 	for i := lo; i < hi; i++ {
-		site := &v.sites.list[at[i]]
-		if site.loop {
-			arrive[i] = four{}
-			continue
-		}
-		// Times in variables of their own: the compiler keeps arrays in memory.
-		var t0, t1, t2, t3 uint64
-		if len(off) > 0 {
-			for _, w := range words[off[i]:off[i+1]] {
-				a := &arrive[w&ecs.TargetMask]
-				class := w >> ecs.ClassShift
-				if class == uint32(components.ClassOrdered) || v.drops {
-					x := v.released(w&ecs.TargetMask, class)
-					a = &x
-				}
-				t0, t1, t2, t3 = max(t0, a[0]), max(t1, a[1]), max(t2, a[2]), max(t3, a[3])
+		if v.assembly {
+			if i = walkVariants(&v.walk, i, hi); i == hi {
+				return
 			}
 		}
-		for _, w := range site.waits {
-			s := &slots[w.Slot]
-			t0, t1, t2, t3 = max(t0, s[0]), max(t1, s[1]), max(t2, s[2]), max(t3, s[3])
-		}
-		is, d := uint64(issue[i]), uint64(latency[i])
-		next, end := &slots[site.lane], &arrive[i]
-		*next, *end = four{t0 + is, t1 + is, t2 + is, t3 + is}, four{t0 + d, t1 + d, t2 + d, t3 + d}
-		works := uint8(0)
-		if d > 0 {
-			works = all
-		}
-		if h := hit[i]; h != 0 {
-			start := four{t0, t1, t2, t3}
-			for k := range start {
-				if h>>k&1 != 0 {
-					less := min(d, v.least[k])
-					next[k], end[k] = start[k], start[k]+less
-					if less == 0 {
-						works &^= 1 << k
-					}
-				}
-			}
-		}
-		l0, l1, l2, l3 = max(l0, end[0]), max(l1, end[1]), max(l2, end[2]), max(l3, end[3])
-		for _, t := range site.takes {
-			from := next
-			if t.AtEnd {
-				from = end
-			}
-			if works == all {
-				slots[t.Slot] = *from
-			} else {
-				takeSome(&slots[t.Slot], from, works)
-			}
-		}
+		v.row(i)
 	}
-	v.last = four{l0, l1, l2, l3}
 }
 
-// all are the bits of all variants.
-const all = 1<<variantsAtOnce - 1
-
-// takeSome has a slot taken in those variants in which a row works.
-func takeSome(slot, at *four, works uint8) {
-	for k := range slot {
-		if works>>k&1 != 0 {
-			slot[k] = at[k]
+// row places row i, loops passed over.
+func (v *variants) row(i uint32) {
+	m, x := v.w.Module, &v.walk
+	site := &v.sites.list[v.sites.of.At(int(i))]
+	arrive := v.arrive.Slice()
+	if site.loop != 0 {
+		arrive[i] = eight{}
+		return
+	}
+	var t eight
+	for _, w := range m.Edges.Preds.Row(int(i)) {
+		p, class := w&ecs.TargetMask, w>>ecs.ClassShift
+		a := arrive[p]
+		if class == uint32(components.ClassOrdered) {
+			a = v.left(p)
+		}
+		for k := range t {
+			t[k] = max(t[k], a[k]&x.keep[class][k])
+		}
+	}
+	for _, s := range site.waits[:site.numWaits] {
+		for k, free := range v.slots[s/eightSize] {
+			t[k] = max(t[k], free)
+		}
+	}
+	is, d := m.Instr.Issue.At(int(i)), m.Instr.Latency.At(int(i))
+	next, end, works := t, t, eight{}
+	for k := range t {
+		issue, latency := is, d
+		if v.hit.At(int(i))>>k&1 != 0 {
+			issue, latency = 0, min(d, x.least[k])
+		}
+		next[k] += issue
+		end[k] += latency
+		works[k] = latency
+		x.last[k] = max(x.last[k], end[k])
+	}
+	arrive[i], v.slots[site.lane/eightSize] = end, next
+	for _, s := range site.takes[:site.numTakes] {
+		slot, from := &v.slots[s/eightSize], &next
+		if s&takeAtEnd != 0 {
+			from = &end
+		}
+		for k := range slot {
+			if works[k] > 0 {
+				slot[k] = from[k]
+			}
 		}
 	}
 }
 
-// released returns when a dependency of a class on producer p lets go, 0 where
-// a variant leaves it out.
-func (v *variants) released(p, class uint32) four {
-	a := v.arrive.At(int(p))
-	if class == uint32(components.ClassOrdered) { // when it leaves its lane
-		in := &v.w.Module.Instr
-		d, h := in.Latency.At(int(p)), v.hit.At(int(p))
-		early := uint64(d - in.Issue.At(int(p)))
-		for k := range a {
-			if h>>k&1 != 0 {
-				a[k] -= min(uint64(d), v.least[k])
-			} else {
-				a[k] -= early
-			}
-		}
-	}
+// left returns when row p leaves its lane.
+func (v *variants) left(p uint32) eight {
+	in := &v.w.Module.Instr
+	a, d, h := v.arrive.At(int(p)), in.Latency.At(int(p)), v.hit.At(int(p))
 	for k := range a {
-		a[k] &= v.keep[class][k]
+		if h>>k&1 != 0 {
+			a[k] -= min(d, v.walk.least[k])
+		} else {
+			a[k] -= d - in.Issue.At(int(p))
+		}
 	}
 	return a
 }
@@ -243,13 +284,18 @@ type sites struct {
 	list []siteSlots
 }
 
-// siteSlots are the slots of a site.
+// siteSlots are the slots of a site, in bytes from the first on.
 type siteSlots struct {
-	loop  bool // it has no event
-	lane  Slot
-	waits []Wait
-	takes []Take // besides the lane, of rows that work
+	loop, lane         uint32 // whether it has no event
+	numWaits, numTakes uint32
+	waits              [16]uint32
+	takes              [12]uint32 // besides the lane, of rows that work; see takeAtEnd
 }
+
+const (
+	eightSize = uint32(unsafe.Sizeof(eight{}))
+	takeAtEnd = 1 // a slot is free when the row ends
+)
 
 // sites returns the sites of the rows of m.
 func (r *Rules) sites(m *components.Module) *sites {
@@ -276,17 +322,32 @@ func (r *Rules) sites(m *components.Module) *sites {
 			if !ok {
 				n = uint16(len(out.list))
 				known[k] = n
-				x := siteSlots{loop: f&components.FlagLoop != 0, lane: uses.slots.Lane(k.lane), waits: slices.Clone(uses.Waits(uint32(i)))}
-				for _, t := range uses.MayTake(uint32(i)) {
-					if t.Slot != x.lane {
-						x.takes = append(x.takes, t)
-					}
-				}
-				out.list = append(out.list, x)
+				out.list = append(out.list, uses.siteOf(uint32(i), uint32(f&components.FlagLoop)))
 			}
 			near.key, near.site, near.ok = k, n, true
 		}
 		of[i] = near.site
 	}
 	return out
+}
+
+// siteOf returns the slots of row i; loop is not 0 where it is a loop.
+func (x *Resources) siteOf(i, loop uint32) siteSlots {
+	lane := x.slots.Lane(x.m.Instr.Lane.At(int(i)))
+	s := siteSlots{loop: loop, lane: uint32(lane) * eightSize}
+	for _, w := range x.Waits(i) {
+		s.waits[s.numWaits] = uint32(w.Slot) * eightSize
+		s.numWaits++
+	}
+	for _, t := range x.MayTake(i) {
+		if t.Slot == lane {
+			continue
+		}
+		s.takes[s.numTakes] = uint32(t.Slot) * eightSize
+		if t.AtEnd {
+			s.takes[s.numTakes] |= takeAtEnd
+		}
+		s.numTakes++
+	}
+	return s
 }

@@ -37,11 +37,14 @@ func TestVariantsAreChangedModules(t *testing.T) {
 		if err := cost.Fill(ctx, w); err != nil {
 			t.Fatal(err)
 		}
-		if !HasVariants(w) {
+		rules := RulesFor(w)
+		if err := RunRules(ctx, w, rules); err != nil {
+			t.Fatal(err)
+		}
+		if !hasVariants(w) {
 			t.Fatal("no variants of a module without triggers and collectives")
 		}
-		rules := RulesFor(w)
-		list := make([]Variant, r.IntN(7))
+		list := make([]Variant, r.IntN(11))
 		for k := range list {
 			list[k].Drop = uint8(r.IntN(16)) & uint8(r.IntN(16))
 			list[k].Least = r.Uint32N(3)
@@ -49,7 +52,7 @@ func TestVariantsAreChangedModules(t *testing.T) {
 				list[k].Pick = everyThird(k)
 			}
 		}
-		got, err := Variants(ctx, w, rules, list)
+		got, err := variantsOf(ctx, w, rules, list, hasFast() && n%4 < 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,19 +118,49 @@ func latencyOf(t *testing.T, w *components.World, rules Rules, v Variant) uint64
 	return c.Latency(components.RunA)
 }
 
-// Triggers, collectives and loops that count their trips have none.
+// Triggers, collectives, loops that count their trips and times that are
+// too long have none.
 func TestVariantsRefuse(t *testing.T) {
-	for _, f := range []components.Flags{components.FlagTrigger, components.FlagCollective} {
+	for _, change := range []func(*components.World){
+		func(w *components.World) { w.Module.Instr.Flags.Set(1, components.FlagTrigger) },
+		func(w *components.World) { w.Module.Instr.Flags.Set(1, components.FlagCollective) },
+		func(w *components.World) { w.Module.Instr.Issue.Set(1, 7); w.Module.Instr.Latency.Set(1, 6) },
+		func(w *components.World) { w.Module.Instr.Latency.Set(1, 1<<28) },
+		func(w *components.World) { w.Blocks[0].Latency[components.RunA] = 15 << 28 },
+		func(w *components.World) { w.Config.Model = components.Calibrated },
+	} {
 		m := components.NewModule("m", "")
 		m.AddCoreLanes(0)
+		f := m.Functions.Add(0, 0)
+		m.Blocks.Add(0, uint32(f), 0, 0, 1)
 		m.Instr.Grow(2)
-		w := &components.World{Module: m}
-		if !HasVariants(w) {
+		m.Instr.Issue.Resize(2)
+		m.Instr.Latency.Resize(2)
+		w := &components.World{Module: m, Blocks: make([]components.BlockResult, 1)}
+		if !hasVariants(w) {
 			t.Error("plain rows have no variants")
 		}
-		m.Instr.Flags.Set(1, f)
-		if HasVariants(w) {
-			t.Errorf("rows with flags %b have variants", f)
+		change(w)
+		if hasVariants(w) {
+			t.Errorf("%+v has variants", w.Config)
 		}
+	}
+}
+
+// Times that do not fit are told, not wrapped.
+func TestVariantsTooLong(t *testing.T) {
+	m := components.NewModule("m", "")
+	m.AddCoreLanes(0)
+	f := m.Functions.Add(0, 0)
+	b := m.Blocks.Add(0, uint32(f), 0, 0, 1)
+	m.Instr.Grow(20)
+	m.Blocks.End.Set(b, 20)
+	for i := range m.Instr.Issue.Resize(20) {
+		m.Instr.Issue.Set(i, 1<<28-1)
+	}
+	m.Instr.Latency.AppendSlice(m.Instr.Issue.Slice())
+	w := &components.World{Module: m}
+	if ns, err := variantsOf(context.Background(), w, Rules{}, make([]Variant, 1), false); ns != nil || err != nil {
+		t.Errorf("twenty times 2^28 ns: %v, %v", ns, err)
 	}
 }

@@ -17,3 +17,9 @@ func padRows(b *block) int
 //
 //go:noescape
 func walkRows(b *block, from, to int) int
+
+// walkVariants places rows lo to hi for eight variants and returns the first
+// row it did not: hi, a loop, or a row with ordered edges.
+//
+//go:noescape
+func walkVariants(w *variantWalk, lo, hi uint32) uint32

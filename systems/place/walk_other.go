@@ -8,3 +8,5 @@ func hasFast() bool { return false }
 func padRows(*block) int { panic("place: no assembly") }
 
 func walkRows(*block, int, int) int { panic("place: no assembly") }
+
+func walkVariants(*variantWalk, uint32, uint32) uint32 { panic("place: no assembly") }
