@@ -15,8 +15,8 @@ import (
 	"perfsim/systems/occupancy"
 )
 
-// samples is into how many equal pieces the time is cut. More would tell no
-// eye anything and cost memory.
+// samples is the number of equal time bins; more are not visible in a viewer
+// and cost memory.
 const samples = 1024
 
 // Add appends the counters of process p of the timeline to its series.

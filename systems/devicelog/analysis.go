@@ -37,8 +37,8 @@ type Match struct {
 	List  bool     // the definition has a list, not one name
 	Phase string   // phase the definition asks for, empty for none
 	T0    bool     // the first time of the device, which the vendor's script inserts
-	// WantStart and WantEnd are the phase that the definition means. Our
-	// results keep to it; the vendor's Python results only where Phase is set.
+	// Want is the marker type that the definition means. Our results keep to
+	// it; the vendor's Python results only where Phase is set.
 	Want zonelog.MarkerType
 }
 
@@ -260,8 +260,8 @@ func statsOf(v []Duration) Stats {
 	return s
 }
 
-// Series is the values of one unit: a launch, a core, a device or what a
-// dispatch core did for a program.
+// Series holds the values of one unit: a launch, a core, a device or a program
+// on a dispatch core.
 type Series struct {
 	Launch, Core int // -1 where it does not apply
 	Dispatch     int // number of the dispatched program from 1, else 0

@@ -129,8 +129,8 @@ func (v *vendorDevice) results() (out []*Result) {
 	return out
 }
 
-// riscs is the elements of lanes by processor, with TENSIX for all, to which
-// more adds what is written of all only.
+// riscs returns the elements of lanes by processor; TENSIX stands for all
+// processors, and more adds the entries that only TENSIX has.
 func (v *vendorDevice) riscs(lanes []int, core bool, more func(all dict)) dict {
 	by := map[string][]int{"TENSIX": lanes}
 	for _, lane := range lanes {
@@ -255,8 +255,8 @@ func (v *vendorDevice) series(of []element, core bool) list {
 	}
 }
 
-// coreOps is the launches of one core. Each firmware start of BRISC or ERISC
-// opens one.
+// coreOps returns the launches of one core. Each firmware start of BRISC or
+// ERISC opens one.
 func (v *vendorDevice) coreOps(c int) list {
 	if v.Setup.Style == StyleHostID {
 		return v.coreOpsByID(c)
@@ -328,8 +328,8 @@ func (v *vendorDevice) coreOpsByID(c int) list {
 	}
 }
 
-// dispatchOps is what dispatch cores did for programs, all of the device or,
-// from 0 on, those of core c.
+// dispatchOps returns the programs of the dispatch cores: of the device where c
+// is negative, else of core c.
 func (v *vendorDevice) dispatchOps(c int) list {
 	return func(add func(any)) {
 		for n, op := range v.Devices[v.d].Launches.dispatch {

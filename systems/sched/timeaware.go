@@ -226,7 +226,7 @@ func (t *timeAware) among(q *lane, at uint64) (int32, uint64) {
 			break
 		}
 	}
-	if best < 0 { // nothing may go: one must all the same
+	if best < 0 { // no candidate may start: the best one starts nevertheless
 		best = popped[max(skipped, 0)]
 		start = t.step.Earliest(t.g.of(best)[0])
 	}

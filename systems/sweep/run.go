@@ -61,7 +61,7 @@ func (p *Plan) tasks(r *Record, w Range) []workq.Task {
 }
 
 // Run has a queue work on the cases of a range that have no result, and puts
-// the results into the record. told, where not nil, is called as they come.
+// the results into the record. told, where not nil, is called for each batch.
 func (p *Plan) Run(ctx context.Context, q workq.Queue, r *Record, w Range, told func(Progress)) (Counts, error) {
 	from, to := w.From, w.To
 	tasks := p.tasks(r, w)

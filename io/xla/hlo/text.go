@@ -581,7 +581,7 @@ func (p *parser) body(at int, name string) (opgraph.OpID, bool) {
 	literal := ""
 	switch {
 	case !ok:
-		// An opcode nobody here knows: its operands are read all the same.
+		// An unknown opcode: its operands are still read.
 		kind = opgraph.OpUnknown
 		if !p.operandList() {
 			return 0, false
