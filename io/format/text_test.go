@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 type appender interface {
@@ -59,4 +60,35 @@ func TestTextEncodings(t *testing.T) {
 	if got, err := io.ReadAll(s); err != nil || string(got) != text {
 		t.Errorf("%v, %d bytes after looking at the head", err, len(got))
 	}
+}
+
+// FuzzDecodeText reads any text in UTF-16 and UTF-32 of both byte orders as it
+// reads it in UTF-8, and any bytes without a panic.
+func FuzzDecodeText(f *testing.F) {
+	for _, s := range []string{"HloModule möbius 😀\n", "[{\"ph\":\"X\",\"name\":\"a\"}]", "module @m {\n}\n", "\xff\xfea\x00", "\x00\x00\xfe\xff\x00\x00\x00a", "\xef\xbb\xbfx"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if _, err := unpack(b); err != nil {
+			return
+		}
+		s := string(b)
+		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return c < 0x80 && !isText(byte(c)) || c == '\ufeff' }) {
+			return
+		}
+		for _, order := range []appender{binary.LittleEndian, binary.BigEndian} {
+			two, four := order.AppendUint16(nil, 0xfeff), order.AppendUint32(nil, 0xfeff)
+			for _, c := range utf16.Encode([]rune(s)) {
+				two = order.AppendUint16(two, c)
+			}
+			for _, c := range s {
+				four = order.AppendUint32(four, uint32(c))
+			}
+			for _, in := range [][]byte{two, four} {
+				if got, err := unpack(in); err != nil || string(got) != s {
+					t.Errorf("%x is %q, want %q: %v", in, got, s, err)
+				}
+			}
+		}
+	})
 }

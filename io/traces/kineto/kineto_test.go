@@ -263,6 +263,8 @@ func TestSniff(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(launchTrace)
+	f.Add(`[{"ph":"B","cat":"user_annotation","name":"s","ts":0},{"ph":"B","cat":"cpu_op","name":"a","ts":1},{"ph":"E","ts":2,"args":{"x":-Infinity,"y":[1,],},},{"ph":"E","ts":3},]`)
+	f.Add(`[{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"Stream #1"}},{"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"XLA Ops"}},{"ph":"X","name":"k","pid":1,"tid":1,"ts":1,"dur":5},{"ph":"X","name":"d","pid":1,"tid":2,"ts":1,"dur":5}]`)
 	f.Add(`[{"ph":"B","name":"a","pid":1,"tid":"x","ts":1},{"ph":"E","pid":1,"tid":"x","ts":2.5},{"ph":"s","id":1,"ts":1},{"ph":"f","id":1,"ts":2,"bp":"e"}]`)
 	f.Add(`[{"ph":"X","name":"a","ts":1,"dur":5,"bind_id":1,"flow_out":true},{"ph":"X","name":"b","tid":2,"ts":3,"dur":5,"bind_id":1,"flow_in":true}`)
 	f.Add(`{"traceEvents":[{"ph":"X","cat":"kernel","ts":0,"dur":9e9,"args":{"stream":-5}},{"ph":"X","cat":"kernel","ts":1,"dur":1}]}`)
