@@ -34,98 +34,122 @@ func (f *fn) finishesIn(i int32) {
 	if len(x.outs) != 1 || len(x.args) != 2 {
 		return
 	}
-	fin := &finish{}
-	columns := f.ofColumns
+	w := finishing{fn: f, product: i, fin: &finish{}, columns: f.ofColumns, args: slices.Clone(x.args)}
 	if d, ok := f.l.g.ConvDims(x.op); x.kind == opgraph.OpConvolution {
 		if !ok || f.isDepthwise(i) {
 			return
 		}
-		fin.perPart = true
-		columns = func(v int32) (ref, bool) { return f.repeatedAlong(v, d.OutputFeature) }
+		w.fin.perPart = true
+		w.columns = func(v int32) (ref, bool) { return f.repeatedAlong(v, d.OutputFeature) }
 	} else if z := f.l.g.DotSize(x.op); z.K*min(z.M, z.N) <= elementwiseK {
 		return
 	}
-	first := x.outs[0]
-	args := slices.Clone(x.args)
-	var ops []int32
-	var end ref
-	full := 0
-	for v := first.v; len(ops) < mostFinish; {
-		y := &f.values[v]
-		if len(y.users) != 1 || y.out || y.double {
+	end := x.outs[0]
+	for len(w.ops) < mostFinish {
+		u := w.next(end.v)
+		if u == nil || !w.take(u, end.v) {
 			break
 		}
-		u := &f.flats[y.users[0]]
-		if u.gone || !u.kind.IsElementwise() || len(u.outs) != 1 || len(u.after) > 0 || f.values[u.outs[0].v].elems != y.elems || f.values[u.outs[0].v].double ||
-			u.recipe != nil && u.recipe.row > 0 {
-			break
-		}
-		s := finishStep{with: -1}
-		known, value, isKnown := false, 0.0, false
-		ok, seen := true, false
-		for n, a := range u.args {
-			switch {
-			case a.v == v:
-				seen = true
-			case f.fixedScalar(a.v):
-				known = true
-				if n == 1 {
-					value, isKnown = f.number(a.v)
-				}
-			case s.with >= 0:
-				ok = false
-			default:
-				s.with = a.v
-				if vec, is := columns(a.v); is {
-					s.with, s.vector = vec.v, true
-				} else if full++; full > 1 || f.values[a.v].elems != y.elems || f.values[a.v].double {
-					ok = false
-				}
-				if d := f.values[s.with].def; d >= i || d >= 0 && f.flats[d].gone {
-					ok = false
-				}
-			}
-		}
-		if !ok || !seen {
-			break
-		}
-		steps := stepsOf(u.kind, known && len(u.args) == 2, value, isKnown)
-		if u.recipe != nil {
-			steps = u.recipe.steps
-		}
-		if len(steps) == 0 || s.with >= 0 && (len(steps) != 1 || len(u.args) != 2) || len(u.args) > 2 && u.kind != opgraph.OpClamp {
-			break
-		}
-		for n, st := range steps {
-			t := finishStep{step: st, with: -1}
-			if n == 0 {
-				t.with, t.vector = s.with, s.vector
-			}
-			fin.add(t)
-		}
-		if s.with >= 0 {
-			shape := f.flats[u.me].args[0].shape
-			for _, a := range u.args {
-				if a.v != v {
-					shape = a.shape
-				}
-			}
-			args = append(args, ref{s.with, shape, -1})
-		}
-		ops = append(ops, u.me)
+		w.ops = append(w.ops, u.me)
 		end = u.outs[0]
-		v = end.v
 	}
-	if len(ops) == 0 {
+	if len(w.ops) == 0 {
 		return
 	}
-	f.absorb(ops, i, args)
-	for _, o := range ops {
+	f.absorb(w.ops, i, w.args)
+	for _, o := range w.ops {
 		f.flats[o].gone = true
 	}
-	x.fin = fin
+	x.fin = w.fin
 	x.outs = []ref{end}
 	f.values[end.v].def = i
+}
+
+// finishing is the search for the operators that finish a product.
+type finishing struct {
+	*fn
+	product int32
+	columns func(v int32) (ref, bool) // the vector that v repeats, where it does
+	fin     *finish
+	args    []ref // of the kernel
+	ops     []int32
+	full    int // operands as large as the product
+}
+
+// next returns the only reader of value v where it can be part of the kernel,
+// else nil.
+func (w *finishing) next(v int32) *flat {
+	y := &w.values[v]
+	if len(y.users) != 1 || y.out || y.double {
+		return nil
+	}
+	u := &w.flats[y.users[0]]
+	if u.gone || !u.kind.IsElementwise() || len(u.outs) != 1 || len(u.after) > 0 || u.recipe != nil && u.recipe.row > 0 {
+		return nil
+	}
+	if out := &w.values[u.outs[0].v]; out.elems != y.elems || out.double {
+		return nil
+	}
+	return u
+}
+
+// take adds the steps of operator u, which reads value v, and reports whether
+// the kernel can do them.
+func (w *finishing) take(u *flat, v int32) bool {
+	with := finishStep{with: -1} // the operand that is neither v nor a number
+	known, value, isKnown := false, 0.0, false
+	seen := false
+	for n, a := range u.args {
+		switch {
+		case a.v == v:
+			seen = true
+		case w.fixedScalar(a.v):
+			known = true
+			if n == 1 {
+				value, isKnown = w.number(a.v)
+			}
+		case with.with >= 0 || !w.operand(a.v, w.values[v].elems, &with):
+			return false
+		}
+	}
+	steps := stepsOf(u.kind, known && len(u.args) == 2, value, isKnown)
+	if u.recipe != nil {
+		steps = u.recipe.steps
+	}
+	if !seen || len(steps) == 0 || with.with >= 0 && (len(steps) != 1 || len(u.args) != 2) || len(u.args) > 2 && u.kind != opgraph.OpClamp {
+		return false
+	}
+	for n, st := range steps {
+		t := finishStep{step: st, with: -1}
+		if n == 0 {
+			t.with, t.vector = with.with, with.vector
+		}
+		w.fin.add(t)
+	}
+	if with.with >= 0 {
+		shape := u.args[0].shape
+		for _, a := range u.args {
+			if a.v != v {
+				shape = a.shape
+			}
+		}
+		w.args = append(w.args, ref{with.with, shape, -1})
+	}
+	return true
+}
+
+// operand makes value v, read beside the product, the operand of a step and
+// reports whether the kernel can read it: a vector, or one array as large as the
+// product, that is there before it.
+func (w *finishing) operand(v int32, elems int64, s *finishStep) bool {
+	s.with = v
+	if vec, is := w.columns(v); is {
+		s.with, s.vector = vec.v, true
+	} else if w.full++; w.full > 1 || w.values[v].elems != elems || w.values[v].double {
+		return false
+	}
+	d := w.values[s.with].def
+	return d < w.product && (d < 0 || !w.flats[d].gone)
 }
 
 // add appends an instruction; two that one instruction does become one.

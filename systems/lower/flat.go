@@ -161,157 +161,188 @@ func (f *fn) newValue(s opgraph.ShapeID, def int32) ref {
 // flatten lays out computation c with its parameters bound.
 func (f *fn) flatten(c opgraph.CompID, params [][]ref, group int32, depth int) []ref {
 	g, l := f.l.g, f.l
-	e := env{}
-	at := map[opgraph.OpID]int32{}
+	w := &flattening{fn: f, comp: c, params: params, group: group, depth: depth, e: env{}, at: map[opgraph.OpID]int32{}}
 	for op := g.Comps.First[c]; op < g.Comps.End[c]; op++ {
-		kind := g.Ops.Kind[op]
-		var args []ref
-		first := func(i int) []ref {
-			o := g.Operands(op)[i]
-			return l.part(e[o.Op], g.Ops.Shape[o.Op], g.Path(o.Path))
+		switch {
+		case w.renames(op):
+			l.count(op, Free, "")
+		case w.inlines(op):
+			l.count(op, Lowered, "")
+		default:
+			w.append(op)
 		}
-		if kind != opgraph.OpParameter {
-			for i := range g.Operands(op) {
-				args = append(args, first(i)...)
-			}
-		}
-		shape := g.Ops.Shape[op]
-		switch kind {
-		case opgraph.OpParameter:
-			var given []ref
-			if i := int(g.Ops.Index[op]); i < len(params) {
-				given = params[i]
-			}
-			e[op] = f.fit(given, shape)
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpTuple, opgraph.OpOptBarrier, opgraph.OpDomain, opgraph.OpCopyDone, opgraph.OpAsyncUpdate:
-			if kind == opgraph.OpCopyDone {
-				args = first(0)
-				args = args[:min(1, len(args))]
-			}
-			e[op] = f.fit(args, shape)
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpAddDependency:
-			e[op] = f.fit(first(0), shape)
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpGetTupleElement:
-			o := g.Operands(op)[0]
-			e[op] = f.fit(l.part(first(0), g.OperandShape(o), []int64{int64(g.Ops.Index[op])}), shape)
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpBitcast, opgraph.OpReshape, opgraph.OpDynamicReshape:
-			if r, ok := f.recast(args, shape, kind); ok {
-				e[op] = f.fit(r, shape)
-				l.count(op, Free, "")
-				continue
-			}
-		case opgraph.OpTranspose:
-			if f.onlyProducts(c, op) && len(args) == 1 {
-				r := args[0]
-				r.minor = f.permutedMinor(op, r)
-				r.shape = shape
-				e[op] = f.fit([]ref{r}, shape)
-				l.count(op, Free, "")
-				continue
-			}
-		case opgraph.OpConstant, opgraph.OpPartitionId, opgraph.OpReplicaId, opgraph.OpAfterAll, opgraph.OpGetDimensionSize:
-			var outs []ref
-			for _, s := range l.leaves(shape, nil) {
-				r := f.newValue(s, -1)
-				v := &f.values[r.v]
-				v.weight = true
-				v.konst = v.elems <= 1 || kind != opgraph.OpConstant
-				if n, ok := g.Int(op, opgraph.AttrConstInt); ok {
-					f.scalars[r.v] = float64(n)
-				} else if x, ok := g.Float(op); ok {
-					f.scalars[r.v] = x
-				}
-				outs = append(outs, r)
-			}
-			e[op] = outs
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpFusion:
-			if depth < maxDepth {
-				var ps [][]ref
-				for i := range g.Operands(op) {
-					ps = append(ps, first(i))
-				}
-				f.groups++
-				in := f.groups
-				if group != 0 {
-					in = group
-				}
-				n := len(f.flats)
-				e[op] = f.fit(f.flatten(g.Called(op, opgraph.RoleCalls), ps, in, depth+1), shape)
-				f.control(c, op, n, at)
-				l.count(op, Lowered, "")
-				continue
-			}
-		case opgraph.OpAsyncStart:
-			if comp := g.Called(op, opgraph.RoleCalls); comp != opgraph.NoComp && depth < maxDepth {
-				var ps [][]ref
-				for i := range g.Operands(op) {
-					ps = append(ps, first(i))
-				}
-				n := len(f.flats)
-				res := f.flatten(comp, ps, group, depth+1)
-				f.control(c, op, n, at)
-				// The value of an async-start is (operands, results, …).
-				e[op] = f.fit(append(append([]ref(nil), args...), res...), shape)
-				f.async(op, res)
-				l.count(op, Lowered, "")
-				continue
-			}
-		case opgraph.OpAsyncDone:
-			o := g.Operands(op)[0].Op
-			for g.Ops.Kind[o] == opgraph.OpAsyncUpdate {
-				o = g.Operands(o)[0].Op
-			}
-			if res, ok := f.l.asyncRefs[asyncKey{f, o}]; ok {
-				e[op] = f.fit(res, shape)
-			} else {
-				e[op] = f.fit(f.tail(args, shape), shape)
-			}
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpAllGatherDone, opgraph.OpAllReduceDone, opgraph.OpCollectivePermuteDone, opgraph.OpSendDone, opgraph.OpRecvDone:
-			e[op] = f.fit(f.tail(args, shape), shape)
-			l.count(op, Free, "")
-			continue
-		case opgraph.OpCall:
-			callee := g.Called(op, opgraph.RoleToApply)
-			if depth < maxDepth && l.small(callee) {
-				var ps [][]ref
-				for i := range g.Operands(op) {
-					ps = append(ps, first(i))
-				}
-				n := len(f.flats)
-				e[op] = f.fit(f.flatten(callee, ps, group, depth+1), shape)
-				f.control(c, op, n, at)
-				l.count(op, Lowered, "")
-				continue
-			}
-		}
-		me := int32(len(f.flats))
-		x := flat{op: op, kind: kind, group: group, args: args, me: me}
-		for _, s := range l.leaves(shape, nil) {
-			x.outs = append(x.outs, f.newValue(s, me))
-		}
-		f.aliasOuts(&x)
-		for _, p := range g.Control(op) {
-			if q, ok := at[p]; ok {
-				x.after = append(x.after, q)
-			}
-		}
-		f.flats = append(f.flats, x)
-		at[op] = me
-		e[op] = x.outs
 	}
-	return e[g.Comps.Root[c]]
+	return w.e[g.Comps.Root[c]]
+}
+
+// flattening is the state of laying out one computation.
+type flattening struct {
+	*fn
+	comp   opgraph.CompID
+	params [][]ref
+	group  int32 // of the fusion around, 0 for none
+	depth  int   // of the calls around
+	e      env
+	at     map[opgraph.OpID]int32 // flat operators, which control predecessors name
+}
+
+// operand returns the arrays of an operand of op.
+func (w *flattening) operand(op opgraph.OpID, i int) []ref {
+	g := w.l.g
+	o := g.Operands(op)[i]
+	return w.l.part(w.e[o.Op], g.Ops.Shape[o.Op], g.Path(o.Path))
+}
+
+// operands returns the arrays of each operand of op.
+func (w *flattening) operands(op opgraph.OpID) [][]ref {
+	out := make([][]ref, len(w.l.g.Operands(op)))
+	for i := range out {
+		out[i] = w.operand(op, i)
+	}
+	return out
+}
+
+// arrays returns the arrays of all operands of op.
+func (w *flattening) arrays(op opgraph.OpID) (out []ref) {
+	for i := range w.l.g.Operands(op) {
+		out = append(out, w.operand(op, i)...)
+	}
+	return out
+}
+
+// renames handles an operator whose value is that of others, or is there
+// already, and reports whether op is one.
+func (w *flattening) renames(op opgraph.OpID) bool {
+	g, l := w.l.g, w.l
+	kind, shape := g.Ops.Kind[op], g.Ops.Shape[op]
+	var value []ref
+	switch kind {
+	case opgraph.OpParameter:
+		if i := int(g.Ops.Index[op]); i < len(w.params) {
+			value = w.params[i]
+		}
+	case opgraph.OpTuple, opgraph.OpOptBarrier, opgraph.OpDomain, opgraph.OpAsyncUpdate:
+		value = w.arrays(op)
+	case opgraph.OpCopyDone:
+		value = w.operand(op, 0)
+		value = value[:min(1, len(value))]
+	case opgraph.OpAddDependency:
+		value = w.operand(op, 0)
+	case opgraph.OpGetTupleElement:
+		o := g.Operands(op)[0]
+		value = l.part(w.operand(op, 0), g.OperandShape(o), []int64{int64(g.Ops.Index[op])})
+	case opgraph.OpBitcast, opgraph.OpReshape, opgraph.OpDynamicReshape:
+		r, ok := w.recast(w.arrays(op), shape, kind)
+		if !ok {
+			return false
+		}
+		value = r
+	case opgraph.OpTranspose:
+		args := w.arrays(op)
+		if len(args) != 1 || !w.onlyProducts(w.comp, op) {
+			return false
+		}
+		r := args[0]
+		r.minor = w.permutedMinor(op, r)
+		r.shape = shape
+		value = []ref{r}
+	case opgraph.OpConstant, opgraph.OpPartitionId, opgraph.OpReplicaId, opgraph.OpAfterAll, opgraph.OpGetDimensionSize:
+		w.e[op] = w.constants(op)
+		return true
+	case opgraph.OpAsyncDone:
+		o := g.Operands(op)[0].Op
+		for g.Ops.Kind[o] == opgraph.OpAsyncUpdate {
+			o = g.Operands(o)[0].Op
+		}
+		res, ok := l.asyncRefs[asyncKey{w.fn, o}]
+		if !ok {
+			res = w.tail(w.arrays(op), shape)
+		}
+		value = res
+	case opgraph.OpAllGatherDone, opgraph.OpAllReduceDone, opgraph.OpCollectivePermuteDone, opgraph.OpSendDone, opgraph.OpRecvDone:
+		value = w.tail(w.arrays(op), shape)
+	default:
+		return false
+	}
+	w.e[op] = w.fit(value, shape)
+	return true
+}
+
+// constants returns the arrays of an operator without work, whose values the
+// kernel has as numbers where the graph says them.
+func (w *flattening) constants(op opgraph.OpID) (outs []ref) {
+	g := w.l.g
+	for _, s := range w.l.leaves(g.Ops.Shape[op], nil) {
+		r := w.newValue(s, -1)
+		v := &w.values[r.v]
+		v.weight = true
+		v.konst = v.elems <= 1 || g.Ops.Kind[op] != opgraph.OpConstant
+		if n, ok := g.Int(op, opgraph.AttrConstInt); ok {
+			w.scalars[r.v] = float64(n)
+		} else if x, ok := g.Float(op); ok {
+			w.scalars[r.v] = x
+		}
+		outs = append(outs, r)
+	}
+	return outs
+}
+
+// inlines lays out the computation that op calls in its place, where it does,
+// and reports whether it did.
+func (w *flattening) inlines(op opgraph.OpID) bool {
+	g, l := w.l.g, w.l
+	if w.depth >= maxDepth {
+		return false
+	}
+	kind, shape := g.Ops.Kind[op], g.Ops.Shape[op]
+	callee, group := opgraph.NoComp, w.group
+	switch kind {
+	case opgraph.OpFusion:
+		callee = g.Called(op, opgraph.RoleCalls)
+		if w.groups++; group == 0 {
+			group = w.groups
+		}
+	case opgraph.OpAsyncStart:
+		if callee = g.Called(op, opgraph.RoleCalls); callee == opgraph.NoComp {
+			return false
+		}
+	case opgraph.OpCall:
+		if callee = g.Called(op, opgraph.RoleToApply); !l.small(callee) {
+			return false
+		}
+	default:
+		return false
+	}
+	n := len(w.flats)
+	value := w.flatten(callee, w.operands(op), group, w.depth+1)
+	if kind != opgraph.OpAsyncStart {
+		w.e[op] = w.fit(value, shape)
+		w.control(w.comp, op, n, w.at)
+		return true
+	}
+	w.control(w.comp, op, n, w.at)
+	// The value of an async-start is (operands, results, …).
+	w.e[op] = w.fit(append(w.arrays(op), value...), shape)
+	w.async(op, value)
+	return true
+}
+
+// append adds an operator with work.
+func (w *flattening) append(op opgraph.OpID) {
+	me := int32(len(w.flats))
+	x := flat{op: op, kind: w.l.g.Ops.Kind[op], group: w.group, args: w.arrays(op), me: me}
+	for _, s := range w.l.leaves(w.l.g.Ops.Shape[op], nil) {
+		x.outs = append(x.outs, w.newValue(s, me))
+	}
+	w.aliasOuts(&x)
+	for _, p := range w.l.g.Control(op) {
+		if q, ok := w.at[p]; ok {
+			x.after = append(x.after, q)
+		}
+	}
+	w.flats = append(w.flats, x)
+	w.at[op] = me
+	w.e[op] = x.outs
 }
 
 // fit makes refs the arrays of a shape: what is missing (the context of an

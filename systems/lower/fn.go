@@ -105,21 +105,7 @@ func (f *fn) weights() {
 func (f *fn) kernels() error {
 	l := f.l
 	f.behind = l.needed(f.comp)
-	var run []int32
-	var space int64
-	colReduced := map[int32]bool{}
-	external := map[int32]bool{}
-	flush := func() {
-		if len(run) > 0 {
-			f.cur = run[0]
-			f.start(run[0])
-			f.mapKernel(run)
-			f.end(run)
-		}
-		run, space = run[:0], 0
-		clear(colReduced)
-		clear(external)
-	}
+	k := kernelRun{fn: f, colReduced: map[int32]bool{}, external: map[int32]bool{}}
 	for i := range f.flats {
 		if l.e.err != nil {
 			return l.e.err
@@ -138,59 +124,94 @@ func (f *fn) kernels() error {
 		if x.gone {
 			continue
 		}
-		inFusion := x.group != 0
-		if !(mappable(x.kind) || inFusion && x.kind.Is(opgraph.TraitMoves)) || len(x.outs) == 0 || len(x.after) > 0 && len(run) > 0 {
-			flush()
-		}
-		if !(mappable(x.kind) || inFusion && x.kind.Is(opgraph.TraitMoves)) || len(x.outs) == 0 {
+		if !mappable(x.kind) && !(x.group != 0 && x.kind.Is(opgraph.TraitMoves)) || len(x.outs) == 0 {
+			k.flush()
 			f.cur = int32(i)
 			f.start(int32(i))
 			f.single(int32(i))
 			f.end([]int32{int32(i)})
 			continue
 		}
-		size := f.spaceOf(x)
-		if len(run) > 0 {
-			head := &f.flats[run[0]]
-			ok := head.group == x.group && (x.group != 0 || l.opt.Group)
-			if ok && x.group == 0 {
-				const tiny = 4096
-				ok = (size == space || size <= tiny || space <= tiny) && len(run) < 64
-			}
-			ok = ok && len(run) < 512
-			fresh := 0
-			for _, a := range x.args {
-				ok = ok && !colReduced[a.v]
-				if !external[a.v] {
-					fresh++
-				}
-			}
-			ok = ok && (x.group != 0 || len(external)+fresh <= 24*2)
-			if !ok {
-				flush()
-			}
-		}
-		run = append(run, int32(i))
-		space = max(space, size)
-		for _, a := range x.args {
-			external[a.v] = true
-		}
-		if x.kind == opgraph.OpReduce && f.overRows(x) {
-			for _, o := range x.outs {
-				colReduced[o.v] = true
-			}
+		if size := f.spaceOf(x); !k.takes(x, size) {
+			k.flush()
+			k.space = size
 		} else {
-			for _, a := range x.args {
-				if colReduced[a.v] {
-					for _, o := range x.outs {
-						colReduced[o.v] = true
-					}
-				}
-			}
+			k.space = max(k.space, size)
+		}
+		k.add(int32(i), x)
+	}
+	k.flush()
+	return l.e.err
+}
+
+// kernelRun is a run of operators that become one kernel.
+type kernelRun struct {
+	*fn
+	ops        []int32
+	space      int64          // most elements of an operator
+	colReduced map[int32]bool // values that depend on a sum over rows of the run
+	external   map[int32]bool // values that the run reads
+}
+
+// flush makes the kernel of the run and begins another.
+func (k *kernelRun) flush() {
+	if len(k.ops) > 0 {
+		k.cur = k.ops[0]
+		k.start(k.ops[0])
+		k.mapKernel(k.ops)
+		k.end(k.ops)
+	}
+	k.ops, k.space = k.ops[:0], 0
+	clear(k.colReduced)
+	clear(k.external)
+}
+
+// Bounds of a run: operators, those outside of a fusion, and the values that
+// these read.
+const (
+	mostRun      = 512
+	mostLooseRun = 64
+	mostExternal = 48
+	tinySpace    = 4096 // elements up to which an operator joins any run
+)
+
+// takes reports whether the run can take operator x of so many elements.
+func (k *kernelRun) takes(x *flat, size int64) bool {
+	if len(k.ops) == 0 {
+		return true
+	}
+	if k.flats[k.ops[0]].group != x.group || len(x.after) > 0 || len(k.ops) >= mostRun {
+		return false
+	}
+	fresh := 0
+	for _, a := range x.args {
+		if k.colReduced[a.v] {
+			return false
+		}
+		if !k.external[a.v] {
+			fresh++
 		}
 	}
-	flush()
-	return l.e.err
+	if x.group != 0 {
+		return true
+	}
+	return k.l.opt.Group && len(k.ops) < mostLooseRun && len(k.external)+fresh <= mostExternal &&
+		(size == k.space || size <= tinySpace || k.space <= tinySpace)
+}
+
+// add makes x, which is row i of the flat operators, part of the run.
+func (k *kernelRun) add(i int32, x *flat) {
+	k.ops = append(k.ops, i)
+	reduced := x.kind == opgraph.OpReduce && k.overRows(x)
+	for _, a := range x.args {
+		k.external[a.v] = true
+		reduced = reduced || k.colReduced[a.v]
+	}
+	if reduced {
+		for _, o := range x.outs {
+			k.colReduced[o.v] = true
+		}
+	}
 }
 
 // overRows tells whether a reduce sums over more than the elements of a row.
