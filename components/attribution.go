@@ -7,8 +7,8 @@ import (
 	"perfsim/ecs"
 )
 
-// Cause is what held an instruction back until it started, or why a lane was
-// idle.
+// Cause is the reason why an instruction did not start earlier, or why a lane
+// was idle.
 type Cause uint8
 
 // The causes. Where several bind at once the one listed first is named, so
@@ -102,7 +102,8 @@ type Attribution struct {
 	Others []Other
 }
 
-// Other is what holds an instruction apart from anti-dependencies.
+// Other is the latest constraint of an instruction apart from
+// anti-dependencies.
 type Other struct {
 	Instr InstrID
 	Pred  InstrID // NoInstr where nothing does

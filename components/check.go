@@ -253,7 +253,7 @@ const maxNesting = 1000
 // follows the loop it belongs to, and the next body of the same loop follows
 // it. It returns the top-level blocks.
 //
-// loop tells whether a row is a loop.
+// loop reports whether a row is a loop.
 func (m *Module) checkBlocks(n int, loop func(row int) bool) ([]uint32, error) {
 	t := &m.Blocks
 	blocks := t.Len()
@@ -337,7 +337,7 @@ func (m *Module) checkFunctions(blocks int) error {
 	return nil
 }
 
-// checkTables tells whether the columns of each small table have one length,
+// checkTables reports whether the columns of each small table have one length,
 // and lanes and queues values that systems can use as indexes.
 func (m *Module) checkTables() error {
 	operands := m.Operands.Columns() // offsets, a column a row, steps, counts

@@ -118,5 +118,5 @@ func ParseMemory(name string) (Memory, bool) {
 	return MemUnallocated, false
 }
 
-// InDRAM tells whether the memory is device memory rather than on-chip.
+// InDRAM reports whether the memory is device memory rather than on-chip.
 func (m Memory) InDRAM() bool { return m&(MemInput|MemOutput|MemDRAM) != 0 }

@@ -19,7 +19,7 @@ type Edges struct {
 	Declared [NumEdgeKinds]uint64
 }
 
-// EdgeScope tells why an edge is not part of the placement relation.
+// EdgeScope says why an edge is not part of the placement relation.
 type EdgeScope uint8
 
 // The scopes.

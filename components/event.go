@@ -49,7 +49,7 @@ func (e *Events) Span(m *Module, i InstrID, r Run) (start, end uint64) {
 	return arrive - dur, arrive
 }
 
-// BlockResult is what the simulation of one top-level block gave.
+// BlockResult is the result of one top-level block.
 type BlockResult struct {
 	Block   int
 	Latency [2]uint64 // ns, by run: the end of the last event, loop bodies placed once
@@ -57,7 +57,7 @@ type BlockResult struct {
 	// count says, in ns; of a body, what one of its iterations takes. It is
 	// Latency where Config.Loops does not ask for trips.
 	LatencyTrips [2]uint64
-	// Repeat tells how the iterations of a loop's body went where they are
+	// Repeat describes the iterations of a loop's body where they are
 	// placed; nil elsewhere. Events has the last of them.
 	Repeat *Repeat
 }
@@ -65,10 +65,10 @@ type BlockResult struct {
 // Extent returns where the events of the block end in run r, in ns.
 func (b *BlockResult) Extent(r Run) uint64 { return max(b.Latency[r], b.LatencyTrips[r]) }
 
-// Repeat tells of a body that is placed as often as it runs what its events,
-// which are those of the last iteration, do not: times are by run, in ns from
-// the start of the top-level block. Of a loop within a loop it tells about the
-// last iteration of the one around it.
+// Repeat has, of a body that is placed as often as it runs, what its events do
+// not show, which are those of the last iteration: times are by run, in ns from
+// the start of the top-level block. Of a loop within a loop it describes the
+// last iteration of the outer one.
 type Repeat struct {
 	First, End uint32 // rows of the body
 	Trips      uint64 // at least 2
@@ -77,7 +77,7 @@ type Repeat struct {
 	Rings      []RepeatRing
 }
 
-// Repeats tells whether the loops inside top-level block b have one that runs
+// Repeats reports whether the loops inside top-level block b have one that runs
 // more than once.
 func Repeats(m *Module, b int) bool {
 	t := &m.Blocks

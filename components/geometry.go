@@ -24,7 +24,7 @@ type Geometry struct {
 const OperandFlags = FlagSrcPSUM | FlagSrcDRAM | FlagTwoInputs | FlagSrc2PSUM |
 	FlagThreeInputs | FlagDstPSUM | FlagDstDRAM | FlagMixedTypes | FlagStrided
 
-// isPattern tells whether the operand is an access pattern over a tensor.
+// isPattern reports whether the operand is an access pattern over a tensor.
 func isPattern(o *AccessPattern) bool {
 	return o.Kind <= OperandRegisterAP && len(o.Counts) > 0
 }
@@ -147,7 +147,7 @@ func banksOf(o *AccessPattern) uint16 {
 	return mask
 }
 
-// totalBytes is what the pattern covers in all partitions.
+// totalBytes is the size that the pattern covers in all partitions.
 func totalBytes(o *AccessPattern) uint64 {
 	n := uint64(max(o.DType.Size(), 1))
 	for _, c := range o.Counts {

@@ -49,7 +49,7 @@ const (
 	FlagHelper                        // a product put in to sum over partitions: no FLOPs of the program
 )
 
-// Has tells whether all bits of g are set in f.
+// Has reports whether all bits of g are set in f.
 func (f Flags) Has(g Flags) bool { return f&g == g }
 
 // Instructions is the instruction table. Columns marked optional are absent

@@ -105,7 +105,7 @@ func (m *Module) Link(s *EdgeSet) error {
 	return nil
 }
 
-// CycleError tells of instructions that depend on one another in a circle.
+// CycleError names instructions that depend on one another in a cycle.
 type CycleError struct {
 	Rows []uint32 // each depends on the next, the last on the first
 	text string

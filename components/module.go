@@ -35,7 +35,7 @@ type Module struct {
 	// a time. It is the row that row 0 is there.
 	Base uint32
 
-	// Notes are what the reader has to tell: things kept but not understood,
+	// Notes are remarks of the reader: things kept but not understood,
 	// assumptions made. Not errors.
 	Notes []Note
 
@@ -45,7 +45,7 @@ type Module struct {
 // Attribute is one named remark.
 type Attribute struct{ Key, Value string }
 
-// Note is one thing a reader or system has to tell, with how often it met it.
+// Note is one remark of a reader or system, with the number of its occurrences.
 type Note struct {
 	Code  string `json:"code"` // stable, for machines: "unknown-opcode"
 	Text  string `json:"text"`
@@ -200,10 +200,10 @@ func (m *Module) TopBlocks() []int {
 	return out
 }
 
-// HasMeasurement tells whether the input brought measured times.
+// HasMeasurement reports whether the input brought measured times.
 func (m *Module) HasMeasurement() bool { return m.Instr.MeasuredStart.Len() > 0 }
 
-// HasDurations tells whether the input brought durations, with measured
+// HasDurations reports whether the input brought durations, with measured
 // starts or, like execution graphs, without.
 func (m *Module) HasDurations() bool { return m.Instr.MeasuredDur.Len() > 0 }
 

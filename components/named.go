@@ -2,7 +2,7 @@ package components
 
 import "strings"
 
-// Named tells whether a person who typed typed means name: the name itself,
+// Named reports whether a person who typed typed means name: the name itself,
 // or its end behind the "…" that tables put in place of a long name's
 // beginning.
 func Named(name, typed string) bool {

@@ -104,7 +104,7 @@ func OpcodeName(op Opcode) string {
 	return ""
 }
 
-// IsDMA tells whether the opcode is one of the nine that the simulator routes
+// IsDMA reports whether the opcode is one of the nine that the simulator routes
 // to the DMA timeline (docs/model.md, section 2), or the abstract DMA.
 func (op Opcode) IsDMA() bool {
 	switch op {
@@ -115,12 +115,12 @@ func (op Opcode) IsDMA() bool {
 	return false
 }
 
-// IsCollective tells whether the opcode runs on a collective stream.
+// IsCollective reports whether the opcode runs on a collective stream.
 func (op Opcode) IsCollective() bool {
 	return op >= OpcodeCollective && op <= OpcodeCollectiveRecv
 }
 
-// IsMatmul tells whether the opcode belongs to the matmul family.
+// IsMatmul reports whether the opcode belongs to the matmul family.
 func (op Opcode) IsMatmul() bool {
 	switch op {
 	case OpcodeMatmultBase, OpcodeMatmult, OpcodeMatmultSparse, OpcodeMatmultMx:
@@ -129,11 +129,11 @@ func (op Opcode) IsMatmul() bool {
 	return false
 }
 
-// IsControl tells whether the opcode is control flow, which the compiler
+// IsControl reports whether the opcode is control flow, which the compiler
 // places on engine ALL and does not cost.
 func (op Opcode) IsControl() bool { return op >= OpcodeTerminator && op <= OpcodeReturn }
 
-// IsLoop tells whether the instruction holds blocks of its own.
+// IsLoop reports whether the instruction holds blocks of its own.
 func (op Opcode) IsLoop() bool {
 	return op == OpcodeLoop || op == OpcodeDynamicForLoop || op == OpcodeDoWhile
 }

@@ -2,7 +2,7 @@ package components
 
 import "perfsim/ecs"
 
-// OperandRole tells inputs from outputs.
+// OperandRole distinguishes inputs from outputs.
 type OperandRole uint8
 
 // The roles.

@@ -40,7 +40,7 @@ type Functions struct {
 	Runs ecs.Column[uint64]
 }
 
-// LaneKind tells what a lane stands for.
+// LaneKind says what a lane stands for.
 type LaneKind uint8
 
 // The lane kinds.
@@ -68,7 +68,7 @@ type Queues struct {
 	Depth  ecs.Column[uint32] // entries its ring holds, 0 for unbounded or unknown
 }
 
-// SyncOp is what an instruction does to a semaphore.
+// SyncOp is the operation of an instruction on a semaphore.
 type SyncOp uint8
 
 // The semaphore operations. Waits come first.
@@ -80,7 +80,7 @@ const (
 	SetTo                // set when complete
 )
 
-// IsWait tells whether the operation blocks.
+// IsWait reports whether the operation blocks.
 func (o SyncOp) IsWait() bool { return o <= WaitEQ }
 
 // Syncs is the table of semaphore operations; those of instruction i are

@@ -32,7 +32,7 @@ type Metric struct {
 	Unit  string
 }
 
-// Timeline is what exporters write: the events of one or more processes on
+// Timeline is the input of exporters: the events of one or more processes on
 // one time axis, with what is known about them. Top-level blocks follow one
 // another, each as long as its longer run.
 type Timeline struct {
@@ -92,7 +92,7 @@ func (t *Timeline) Block(i InstrID) int {
 	return sort.Search(len(t.Blocks), func(k int) bool { return first.At(t.Blocks[k]) > uint32(i) }) - 1
 }
 
-// Has tells whether instruction i has an event in process p.
+// Has reports whether instruction i has an event in process p.
 func (t *Timeline) Has(p int, i InstrID) bool {
 	f := t.World.Module.Instr.Flags.At(int(i))
 	return f&FlagLoop == 0 && (!t.Processes[p].Measured || f&FlagMeasured != 0)

@@ -17,8 +17,8 @@ func (m *Module) Window() *Module {
 
 // CheckWindows is the part of CheckJobs that needs no rows, for a module of n
 // rows that is read a window at a time. What it returns checks a window of that
-// module, whose edges still point to rows of m: with all windows in their order
-// it is what CheckJobs is for the module in memory.
+// module, whose edges still point to rows of m: called with all windows in
+// their order it checks as CheckJobs does for a module in memory.
 func (m *Module) CheckWindows(n int) (window func(ctx context.Context, jobs int, w *Module) error, err error) {
 	if err := m.checkSize(n); err != nil {
 		return nil, err

@@ -16,11 +16,11 @@ type World struct {
 	// Placement counts the placements made, so that what was derived from an
 	// earlier one can be distinguished from what is current.
 	Placement int
-	// Range is what the start of the PE clock's windows, which a program does not
-	// determine, leaves open of the latency of run A, in ns; nil where nothing.
+	// Range is the range of run A's latency over the starts of the PE clock's
+	// windows, which a program does not determine, in ns; nil where nothing.
 	Range *LatencyRange
-	// Why has, by run, what held every instruction, where Config.Why asked for
-	// it and the model tells by itself; else nil.
+	// Why has, by run, the cause of every start, where Config.Why asked for it
+	// and the model records it; else nil.
 	Why [2]*Attribution
 
 	// NoRunB is why there is no run B, "" where there is one. Its events are then
@@ -71,7 +71,7 @@ func (w *World) Launch() (uint64, bool) {
 	return uint64(v + 0.5), true
 }
 
-// Config is what a person may choose about a simulation.
+// Config is the configuration of a simulation.
 type Config struct {
 	// Model is the set of rules that gives instructions their times.
 	Model Model

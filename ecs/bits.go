@@ -11,7 +11,7 @@ func NewBits(n int) Bits { return make(Bits, (n+63)/64) }
 // Set adds row i.
 func (b Bits) Set(i uint32) { b[i>>6] |= 1 << (i & 63) }
 
-// Has tells whether row i is in the set.
+// Has reports whether row i is in the set.
 func (b Bits) Has(i uint32) bool { return b[i>>6]>>(i&63)&1 != 0 }
 
 // SetRange adds rows lo to hi (hi excluded).

@@ -47,7 +47,7 @@ func (s Set) Bytes() int64 {
 	return int64(s.bits.GetSizeInBytes())
 }
 
-// Contains tells whether row is in the set; for many rows use Batches.
+// Contains reports whether row is in the set; for many rows use Batches.
 func (s Set) Contains(row uint32) bool { return s.bits != nil && s.bits.Contains(row) }
 
 // And returns the rows in both sets.

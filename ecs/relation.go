@@ -98,7 +98,7 @@ func (r *Relation) Filter(keep func(row int, word uint32) bool) {
 	r.words.Resize(int(at))
 }
 
-// Check tells whether columns read from a file form a relation over rows
+// Check reports whether columns read from a file form a relation over rows
 // entities whose targets are below targets.
 func (r *Relation) Check(rows, targets int) error {
 	off, words := r.offsets.Slice(), r.words.Slice()
@@ -152,8 +152,8 @@ func (b *Builder) Reserve(n int) {
 	b.word = slices.Grow(b.word, max(0, n-len(b.word)))
 }
 
-// Build fills r with rows rows and empties the builder. Edges of one row to
-// one target become one: stronger(a, b) tells whether class a wins over b.
+// Build fills r with rows rows and empties the builder. Edges of one row to one
+// target become one: stronger(a, b) reports whether class a wins over b.
 func (b *Builder) Build(r *Relation, rows int, stronger func(a, b uint8) bool) {
 	off := r.offsets.Resize(rows + 1)
 	clear(off)

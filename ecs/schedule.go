@@ -47,7 +47,7 @@ type Schedule[W any] struct {
 	Reasons map[Component]string
 }
 
-// Check tells whether every component is written, or given, before it is
+// Check reports whether every component is written, or given, before it is
 // read, and whether names are unique.
 func (s Schedule[W]) Check() error {
 	have := map[Component]bool{}
@@ -72,7 +72,7 @@ func (s Schedule[W]) Check() error {
 	return nil
 }
 
-// Timing is what one system took.
+// Timing is the time of one system.
 type Timing struct {
 	System string
 	Wall   time.Duration

@@ -49,7 +49,7 @@ func (s *Symbols) Reserve(symbols, bytes int) {
 // Columns lists what has to be saved.
 func (s *Symbols) Columns() []AnyColumn { return []AnyColumn{&s.arena, &s.ends} }
 
-// Check tells whether the columns, read from a file, form a table.
+// Check reports whether the columns, read from a file, form a table.
 func (s *Symbols) Check() error {
 	ends := s.ends.Slice()
 	if len(ends) == 0 || ends[0] != 0 {

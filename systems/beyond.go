@@ -20,8 +20,7 @@ func beyond(w *World) error {
 	return nil
 }
 
-// remarks notes what a reader of the figures has to know about how they came
-// about.
+// remarks notes how the figures were made, where a reader has to know it.
 func remarks(w *World) {
 	m := w.Module
 	if w.NoRunB != "" {

@@ -17,8 +17,8 @@ import (
 // Streaming says how a snapshot is streamed.
 type Streaming struct {
 	Window int // rows that are placed at a time, at least 1
-	// Planned, where not nil, is told what the stream will hold before it places
-	// anything.
+	// Planned, where not nil, is called with what the stream will hold before it
+	// places anything.
 	Planned func(stream.Plan)
 }
 

@@ -26,7 +26,7 @@ type Pass struct {
 	Doc     string
 	// Flagged passes run only with --enable-perf-sim, as documented.
 	Flagged bool
-	// Make is the factory: it returns the systems of the pass. last tells that
+	// Make is the factory: it returns the systems of the pass. last says that
 	// no later pass of the same name will run.
 	Make func(p Pass, last bool) []System
 }
@@ -116,7 +116,7 @@ func missing(p Pass, c ecs.Component, later []Pass) error {
 	if len(makers) == 0 {
 		return fmt.Errorf("pass %s needs %s, which no pass makes", p.Name, what)
 	}
-	// The simulation at the end needs no flag and is what most want.
+	// The simulation at the end needs no flag and is the usual one.
 	example := makers[len(makers)-1]
 	if slices.Contains(makers, "perf_sim_at_end") {
 		example = "perf_sim_at_end"
@@ -127,7 +127,7 @@ func missing(p Pass, c ecs.Component, later []Pass) error {
 	return fmt.Errorf("pass %s needs %s, which %s make: run one of them before it (--pass %s,%s)", p.Name, what, strings.Join(makers, ", "), example, p.Name)
 }
 
-// is tells whether name, with or without an ordinal, means pass p.
+// is reports whether name, with or without an ordinal, means pass p.
 func (p *Pass) is(name string) bool {
 	return name == p.Name || name == p.Name+"@"+strconv.Itoa(p.Ordinal)
 }
@@ -180,7 +180,7 @@ func passNames(all []Pass) []string {
 	return names
 }
 
-// Estimate is what one perf_sim pass found. All are kept, though the metric
+// Estimate is the result of one perf_sim pass. All are kept, though the metric
 // store, as documented, keeps only the last.
 type Estimate struct {
 	Ordinal  int    `json:"ordinal"` // number of the pass in the pipeline

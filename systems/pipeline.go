@@ -107,7 +107,8 @@ func postSched(Pass, bool) []System {
 			if err := fillCosts(ctx, &w.World); err != nil {
 				return err
 			}
-			// What pass 88 found is what the new order has to beat.
+			// The new order has to be better than the result of
+			// pass 88.
 			blocks, err := sched.Run(ctx, &w.World, sched.Options{Policy: w.Policy, Log: w.Log, Before: w.snapshot()})
 			w.Scheduled = append(w.Scheduled, blocks...)
 			w.Changed()
@@ -217,7 +218,7 @@ type World struct {
 	early    *early // its simulation, where that is done
 	before   uint64 // its predicted time in ns
 
-	// placed tells that Events and Summary are those of the module as it is:
+	// placed says that Events and Summary are those of the module as it is:
 	// a pass that simulates an unchanged module again reuses them.
 	placed bool
 }
@@ -227,8 +228,8 @@ func newWorld(m *components.Module) *World {
 	return &World{World: components.World{Module: m, Events: components.NewEvents()}, Metrics: metricstore.New()}
 }
 
-// Changed tells that the module, machine or configuration changed, so that
-// the next perf_sim pass places anew.
+// Changed says that the module, machine or configuration changed, so that the
+// next perf_sim pass places anew.
 func (w *World) Changed() { w.placed = false }
 
 // snapshot returns the latency of every block row in run A, loop bodies once,

@@ -28,7 +28,7 @@ type early struct {
 	events  components.Events // memory for those of the allocated module
 }
 
-// predictsBefore tells whether one of the passes simulates the module before
+// predictsBefore reports whether one of the passes simulates the module before
 // allocation.
 func predictsBefore(opt Options) bool {
 	passes, err := pick(opt)
@@ -51,7 +51,7 @@ func (s *Settings) before(ctx context.Context, m *components.Module, mach *machi
 	return e
 }
 
-// serves tells whether the simulation is that of a machine and configuration.
+// serves reports whether the simulation is that of a machine and configuration.
 func (e *early) serves(w *World) bool {
 	if e == nil || len(w.Config.Costs) > 0 {
 		return false

@@ -13,14 +13,14 @@ import (
 	"perfsim/systems/work"
 )
 
-// SystemTime is what one system took.
+// SystemTime is the time of one system.
 type SystemTime struct {
 	System  string  `json:"system"`             // a system of the schedule
 	Seconds float64 `json:"seconds"`            // time that perfsim itself took
 	PerItem float64 `json:"ns_per_instruction"` // seconds over the instructions of the module, ns
 }
 
-// Report is what `run --json` prints.
+// Report is the output of `run --json`.
 type Report struct {
 	Input  string `json:"input"`  // file that was read
 	Module string `json:"module"` // name of the module
@@ -63,7 +63,7 @@ type Report struct {
 	Timings     []SystemTime `json:"timings,omitempty"`       // what every system took
 }
 
-// Scheduled is what post_sched did to a block, in ns of run A with loop
+// Scheduled is the effect of post_sched on a block, in ns of run A with loop
 // bodies placed once.
 type Scheduled struct {
 	Function string `json:"function"`
@@ -143,7 +143,7 @@ func (r *Result) RunReport(ctx context.Context) (*Report, error) {
 	return rep, err
 }
 
-// Explained is what `explain --json` prints.
+// Explained is the output of `explain --json`.
 type Explained struct {
 	Subject
 	*explain.Report
@@ -205,7 +205,7 @@ func (r *Result) SystemTimes() []SystemTime {
 	return list
 }
 
-// Notes returns what a reader of the prediction has to know: the notes of the
+// Notes returns remarks for a reader of the prediction: the notes of the
 // module, of the model, and whether anything was predicted. It is never nil.
 func (r *Result) Notes() []components.Note {
 	w := r.World

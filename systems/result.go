@@ -33,7 +33,8 @@ type Result struct {
 	Lowering *lower.Report
 	// Timings has what every system took.
 	Timings []Timing
-	// ReadTime is what reading and lowering took, Time what all took.
+	// ReadTime is the time of reading and lowering, Time that of
+	// everything.
 	ReadTime, Time time.Duration
 
 	work *work.Figures // of a stream, whose rows are gone
@@ -105,7 +106,7 @@ func (r *Result) MemoryPeaks(ctx context.Context) ([]occupancy.Head, error) {
 	case m.Operands.Len() == 0:
 		why = "the input has no access patterns"
 	case m.Instr.Len() > mostFollowed:
-		why = "of so many instructions the memory command tells"
+		why = "for so many instructions: see the memory command"
 	default:
 		rep, err := r.Memory(ctx)
 		if err != nil {

@@ -80,7 +80,7 @@ func ShortName(path string) string {
 	return name
 }
 
-// CheckSide tells whether what names something that a side can be.
+// CheckSide reports whether what names something that a side can be.
 func CheckSide(what string) error {
 	switch what {
 	case SideAuto, SideMeasured, SidePredicted:

@@ -151,11 +151,11 @@ func Simulate(ctx context.Context, r Request) (*Result, error) {
 	return res, nil
 }
 
-// bytesPlaced is what a prediction takes a row beside the module: issue interval,
-// latency and the times of both runs.
+// bytesPlaced is the memory of a prediction, by row, besides the module: issue
+// interval, latency and the times of both runs.
 const bytesPlaced = 24
 
-// Timing is what one system took.
+// Timing is the time of one system.
 type Timing = ecs.Timing
 
 // Keep makes the loaded module hold what the settings ask for, so that its

@@ -35,7 +35,7 @@ type Item struct {
 	// where the phase leaves nothing open.
 	Low  float64 `json:"low_ns,omitempty"`
 	High float64 `json:"high_ns,omitempty"`
-	// Inside tells whether the measurement lies within Low and High.
+	// Inside reports whether the measurement lies within Low and High.
 	Inside *bool `json:"inside,omitempty"`
 	// Reason says why there is no prediction.
 	Reason string `json:"reason,omitempty"`
@@ -199,7 +199,7 @@ func originOf(known map[string]map[string]string, path string) string {
 	return ""
 }
 
-// kinds are the tables of measurements, by the columns that tell them.
+// kinds are the tables of measurements, recognised by their columns.
 var kinds = []struct {
 	columns []string
 	jobs    func(f *file, all []string, opt *Options) ([]job, error)

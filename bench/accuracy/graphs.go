@@ -13,8 +13,8 @@ import (
 const classGraphs = "kernels from graphs"
 
 // The kernels of these tables are hand-written; what is predicted is the same
-// operation as a graph, lowered by perfsim. Only the variants that keep
-// everything on chip are what the lowering aims at: those are compared.
+// operation as a graph, lowered by perfsim. The lowering aims at the variants
+// that keep everything on chip: those are compared.
 
 // attentionJobs predicts softmax(q·kᵀ)·v of one head.
 func attentionJobs(f *file, _ []string, opt *Options) ([]job, error) {

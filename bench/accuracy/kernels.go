@@ -27,9 +27,10 @@ const (
 	profilerTotal = "profiler total"
 )
 
-// quantityOf is what a table's description of the measurement measures. The
-// profiler's total of trn2 has the runtime's preamble in it (profiler_ns);
-// other machines have no such profile, and their kernel time stands for it.
+// quantityOf returns the quantity that a table's description of its measurement
+// names. The profiler's total of trn2 has the runtime's preamble in it
+// (profiler_ns); other machines have no such profile, and their kernel time
+// stands for it.
 func quantityOf(how, machine string) string {
 	how = strings.ToLower(how)
 	switch {
@@ -82,7 +83,7 @@ func kernelRequest(opt *Options, path, machine string, call format.KernelCall, a
 	return r
 }
 
-// benchQuantity is what the table of benchmark kernels has: of trn2 the
+// benchQuantity is the quantity in the table of benchmark kernels: of trn2 the
 // benchmark's time, of trn1 the profiler's.
 var benchQuantity = map[string]string{"trn2": deviceLatency, "trn1": kernelTime}
 

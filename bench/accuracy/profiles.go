@@ -89,8 +89,8 @@ func window(m *machine.Machine) float64 {
 	return v
 }
 
-// sameProgram tells two runs of one program: the same instructions in the same
-// order.
+// sameProgram recognises two runs of one program: the same instructions in the
+// same order.
 func sameProgram(a, b *components.Module) bool {
 	if a.Instr.Len() != b.Instr.Len() {
 		return false

@@ -49,7 +49,7 @@ func (w *memoryWatch) stop() float64 {
 }
 
 // resident returns the bytes of memory the process has, from the system where
-// it tells, else what the runtime got from it.
+// it says so, else the bytes that the runtime holds.
 func resident() uint64 {
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if f := strings.Fields(string(b)); len(f) > 1 {

@@ -58,7 +58,7 @@ type Options struct {
 	Progress func(stage string, done, total int64)
 }
 
-// Phase is what one graph of the model came to.
+// Phase is the result of one graph of the model.
 type Phase struct {
 	Name         string `json:"name"` // phase of the run
 	Runs         int64  `json:"runs"`
@@ -91,7 +91,7 @@ type Outcome struct {
 	MACs         int64 // of one sample
 	Phases       []Phase
 	BatchNS      float64 // of one batch of the microbatch's samples, on the device
-	HostNS       float64 // of a batch: what the host adds, 0 where the machine has no model of it
+	HostNS       float64 // of a batch: time of the host, 0 where the machine has no model of it
 	HostOpNS     float64 // of HostNS: for operators, without moving data
 	Batches      int64   // in the data set
 	Samples      int64   // in all loops
@@ -126,7 +126,7 @@ type target struct {
 	elem  opgraph.ElemType
 }
 
-// Device tells the reference benchmark's name of the device that a machine
+// Device returns the reference benchmark's name of the device that a machine
 // description stands for: tt, cuda, or trn for machines it does not have.
 func Device(name string) (string, error) {
 	t, err := find(name)

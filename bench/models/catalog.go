@@ -26,7 +26,7 @@ type Phase struct {
 	Name  string // "forward", or "encoder", "decoder_first", "decoder"
 	Graph *opgraph.Graph
 	Runs  int64
-	// Fold tells that all samples of a batch are rows of one product (a decoder
+	// Fold says that all samples of a batch are rows of one product (a decoder
 	// that makes one token of each): they do not follow one another.
 	Fold bool
 	// Weights are the trained parameters of the entry, by path.

@@ -8,5 +8,5 @@
 // normalisation is its scale and shift per channel (as many parameters as the
 // framework's two trained vectors); chains of elementwise operators are
 // fusions. Counts of parameters and multiply-accumulates are compared with
-// published ones in the tests, which tell each figure's source.
+// published ones in the tests, which name each figure's source.
 package models

@@ -74,7 +74,7 @@ func (e *emitter) group() {
 	}
 }
 
-// inside tells that v is computed in a fusion and is not its root.
+// inside says that v is computed in a fusion and is not its root.
 func (e *emitter) inside(v val) bool { return e.root[v] != v }
 
 // regions adds the scalar functions of the reductions.

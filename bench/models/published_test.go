@@ -5,7 +5,7 @@ type figure struct {
 	Value  float64
 	Within float64 // largest relative difference; 0 is exact
 	Source string  // name and address
-	// Unconfirmed tells that the value was not found in a copy of the source;
+	// Unconfirmed says that the value was not found in a copy of the source;
 	// a closed form in the tests then checks the count too.
 	Unconfirmed bool
 	// Note says what the figure counts otherwise, "" where it counts as
@@ -14,9 +14,9 @@ type figure struct {
 	// Size is the side of the image the figure is for, 0 for the
 	// configuration's own.
 	Size int64
-	// NoNorm tells that scales and shifts of normalisations are left out.
+	// NoNorm says that scales and shifts of normalisations are left out.
 	NoNorm bool
-	// NoAttention tells that the products inside attention are left out.
+	// NoAttention says that the products inside attention are left out.
 	NoAttention bool
 }
 

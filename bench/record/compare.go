@@ -66,7 +66,7 @@ func Compare(files []Named) *Comparison {
 	return c
 }
 
-// identity is what makes two records repeats of one run.
+// identity is equal for two records that repeat one run.
 func identity(r *Record) string {
 	var b strings.Builder
 	for _, k := range []string{"model", "config", "task", "microbatch", "device", "device_name", "machine", "dataformat", "math_fidelity", "loop_count", "input_size", "num_tokens", "prediction_options"} {
@@ -187,7 +187,7 @@ func (c *Comparison) rows() {
 // differ in one of them mean nothing.
 var work = []string{"model", "config", "task", "microbatch", "num_tokens", "input_size", "training"}
 
-// workload is what has to be equal for a ratio to mean something.
+// workload is equal for two records whose ratio is meaningful.
 func workload(r *Record) string {
 	var b strings.Builder
 	for _, k := range work {
@@ -258,7 +258,7 @@ func (c *Comparison) ratios() {
 	}
 }
 
-// notes tells what makes columns not comparable, and known slips of the
+// notes says why columns are not comparable, and names known slips of the
 // reference benchmark that show in them.
 func (c *Comparison) notes() {
 	differ := map[string]bool{}

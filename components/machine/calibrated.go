@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Calibrated has the constants of the fitted model; systems/calibrated tells
+// Calibrated has the constants of the fitted model; systems/calibrated says
 // what each means.
 type Calibrated struct {
-	// Scaled tells that the constants are another machine's, scaled by
+	// Scaled says that the constants are another machine's, scaled by
 	// documented clocks and rates; empty where they were measured here.
 	Scaled string `yaml:"scaled,omitempty" json:",omitzero"`
 	// Ops has the data-path costs by "Engine.OPCODE".
@@ -23,7 +23,7 @@ type Calibrated struct {
 }
 
 // The marks of calibrated constants. Each names its source, which the
-// description's sources tell in full.
+// description's sources give in full.
 const (
 	MarkFitted     = "FITTED"     // from measured profiles
 	MarkLaw        = "LAW"        // from measured instruction laws: start-up and ns an element of single instructions
@@ -40,7 +40,7 @@ type Constant struct {
 	Mark    string  `yaml:"mark"`
 }
 
-// CalibratedOp is what one case of a data-path operation costs on one engine,
+// CalibratedOp is the cost of one case of a data-path operation on one engine,
 // for N elements per partition: the issue interval is max(Min, PerElem×N +
 // Base) cycles of the engine's clock, and the result is visible LatencyNs after
 // it. Its key in Calibrated.Ops is read by ParseOpCase.

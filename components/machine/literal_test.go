@@ -22,7 +22,7 @@ func source(t testing.TB, m *Machine) []byte {
 	return text
 }
 
-// literal writes a value as Go has it, fields of zero left out; typed tells that
+// literal writes a value as Go has it, fields of zero left out; typed says that
 // its type has to be said.
 func literal(b *strings.Builder, v reflect.Value, typed bool) {
 	name := strings.ReplaceAll(strings.ReplaceAll(v.Type().String(), "machine.", ""), "interface {}", "any")

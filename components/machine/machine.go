@@ -38,7 +38,7 @@ type Machine struct {
 	// Grid and rates of Tensix-like and other machines; see their files.
 	Extra map[string]any `yaml:"extra,omitempty" json:",omitzero"`
 
-	// Sources tells where the figures come from, one line each.
+	// Sources says where the figures come from, one line each.
 	Sources []string `yaml:"sources"`
 	// Assumptions lists what is ours: chosen by this project where nothing is
 	// published. `perfsim machine show` prints it.
@@ -162,8 +162,8 @@ type Cost struct {
 	Base16 int     `yaml:"base_16bit,omitempty" json:",omitzero"` // replaces Base for 16-bit types where not 0
 	Base32 int     `yaml:"base_32bit,omitempty" json:",omitzero"`
 	Min    int     `yaml:"min,omitempty" json:",omitzero"`
-	// Hop is what each step of a collective's algorithm adds, in ns; 0 counts
-	// the bytes put in as they are, without an algorithm.
+	// Hop is the time that each step of a collective's algorithm adds, in ns;
+	// 0 counts the bytes put in as they are, without an algorithm.
 	Hop int `yaml:"hop_ns,omitempty" json:",omitzero"`
 	// Clock overrides the clock of the instruction's engine: pe, activation,
 	// pool, dve or sp.
@@ -255,7 +255,7 @@ func Parse(from string, b []byte) (*Machine, error) {
 // costForms are the formulas that a Cost may name.
 var costForms = []string{"affine", "matmul", "dma", "fixed", "collective", "none"}
 
-// Check tells whether the description is usable, naming the field that is
+// Check reports whether the description is usable, naming the field that is
 // not.
 func (m *Machine) Check() error {
 	if m.Name == "" {

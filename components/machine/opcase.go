@@ -30,7 +30,7 @@ type OpCase struct {
 	Fn             string
 }
 
-// Plain tells whether the case holds for every instruction of its operation.
+// Plain reports whether the case holds for every instruction of its operation.
 func (c *OpCase) Plain() bool {
 	return *c == OpCase{Engine: c.Engine, Opcode: c.Opcode}
 }
@@ -86,7 +86,7 @@ func elementBits(s string) (int, bool) {
 	return n, err == nil && (n == 8 || n == 16 || n == 32)
 }
 
-// OpUse is what a case asks of an instruction.
+// OpUse is the part of an instruction that a case depends on.
 type OpUse struct {
 	In, Out  int // bits of an element, 0 where unknown
 	PSUM     bool
@@ -96,7 +96,7 @@ type OpUse struct {
 	Fn       string
 }
 
-// Match tells whether the case holds for an instruction, and how much it says
+// Match reports whether the case holds for an instruction, and how much it says
 // about it: the number of its conditions, of which a function counts twice.
 func (c *OpCase) Match(u *OpUse) (conditions int, ok bool) {
 	if c.SBUF && u.PSUM || c.PSUM && !u.PSUM || c.In != 0 && c.In != u.In || c.Out != 0 && c.Out != u.Out ||

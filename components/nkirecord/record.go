@@ -133,7 +133,7 @@ type Attrs struct {
 	TileRows, TileCols                  int
 }
 
-// Program is what one program of the grid did.
+// Program is the record of one program of the grid.
 type Program struct {
 	Core  int
 	IDs   []int

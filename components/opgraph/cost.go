@@ -225,7 +225,7 @@ func (g *Graph) CollectiveBytes(op OpID) (in, out int64) {
 	return in, g.Shapes.Bytes(s)
 }
 
-// Totals is what one execution of the entry asks for.
+// Totals is the work of one execution of the entry.
 type Totals struct {
 	FLOPs           int64 `json:"flops"`            // of dots and convolutions
 	ParameterBytes  int64 `json:"parameter_bytes"`  // all parameters of the entry

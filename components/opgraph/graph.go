@@ -264,9 +264,9 @@ func (g *Graph) EndComputation(root OpID) {
 	g.Comps.Root[c] = root
 }
 
-// AddOp appends an operator to the open computation and returns its id.
-// name may be empty: a name is made from the opcode and the row. shape may
-// be 0 when Infer can tell it once the attributes are set.
+// AddOp appends an operator to the open computation and returns its id. name
+// may be empty: a name is made from the opcode and the row. shape may be 0
+// where Infer can work it out once the attributes are set.
 func (g *Graph) AddOp(kind OpKind, name string, shape ShapeID, operands ...OpID) OpID {
 	op := g.newOp(kind, name, shape)
 	start := uint32(len(g.operands))

@@ -1,10 +1,10 @@
 package opgraph
 
-// Infer tells the shape of an operator whose shape is 0 from its operands
-// and attributes and sets it. It is what makes the result shape optional in
-// HLO text and for model builders. It fails where no rule tells the shape
-// (parameter, constant, iota, reshape, broadcast, convert, custom-call, …);
-// the error is a *GraphError.
+// Infer works out the shape of an operator whose shape is 0 from its operands
+// and attributes and sets it. It makes the result shape optional in HLO text
+// and for model builders. It fails where no rule gives the shape (parameter,
+// constant, iota, reshape, broadcast, convert, custom-call, …); the error is a
+// *GraphError.
 func (g *Graph) Infer(op OpID) error {
 	if g.Ops.Shape[op] != 0 {
 		return nil
@@ -27,7 +27,7 @@ func (g *Graph) Infer(op OpID) error {
 		return err
 	}
 	if s == 0 {
-		return g.opErr(op, "its shape must be stated: nothing tells it")
+		return g.opErr(op, "its shape must be stated: it does not follow from the operands")
 	}
 	g.Ops.Shape[op] = s
 	return nil

@@ -149,7 +149,7 @@ const (
 	NumOpKinds
 )
 
-// OpTrait is what is true of an operator whatever its operands are.
+// OpTrait is a property of an operator that does not depend on its operands.
 type OpTrait uint16
 
 // The traits.

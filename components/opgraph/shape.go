@@ -56,8 +56,8 @@ const (
 )
 
 // elemInfo is the table of element types: HLO name and bits per element in
-// memory. A predicate takes a byte; sub-byte integers and floats are packed,
-// which is what XLA does with their layouts (element_size_in_bits, E(n)).
+// memory. A predicate takes a byte; sub-byte integers and floats are packed, as
+// XLA does with their layouts (element_size_in_bits, E(n)).
 func elemInfo(e ElemType) (name string, bits int64) {
 	switch e {
 	case ElemPred:
@@ -194,7 +194,7 @@ type ShapeTable struct {
 	buf    []byte
 }
 
-// ShapeLayout is what a shape carries besides its dimensions.
+// ShapeLayout has the properties of a shape besides its dimensions.
 type ShapeLayout struct {
 	Dynamic uint64 // bit i: dimension i is a bound ('<='), not a size
 	Layout  string // text between the braces of the layout, e.g. "1,0:T(8,128)S(1)"; "" when none is stated

@@ -37,7 +37,7 @@ func (m MarkerType) String() string {
 // after 2^44 cycles, 4.9 hours at 1 GHz.
 const MarkerTimeBits = 44
 
-// ZoneEndBit is what the end of a zone adds to the zone's timer id.
+// ZoneEndBit is added to a zone's timer id at its end.
 const ZoneEndBit = 1 << 16
 
 // ZoneHash16 is the identity of a zone: FNV-1a over the text
@@ -64,7 +64,7 @@ type ZoneLane struct {
 	LogicalX, LogicalY int32
 }
 
-// ZoneKey is what a start and its end have in common.
+// ZoneKey is common to a start and its end.
 type ZoneKey struct {
 	ID   uint32 // timer id of the start, without packet type
 	Name string // empty where the id was not resolved

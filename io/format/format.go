@@ -15,8 +15,8 @@ import (
 // Importer reads one format. Exactly one of Module, Graph and Record is set.
 type Importer struct {
 	Name string // short and stable: "birjson"
-	// Sniff tells whether an input that starts with head (up to SniffLen bytes,
-	// unwrapped) is of this format. It must not look at file names.
+	// Sniff reports whether an input that starts with head (up to SniffLen
+	// bytes, unwrapped) is of this format. It must not look at file names.
 	Sniff func(head []byte) bool
 	// Module reads a program of engine instructions.
 	Module func(ctx context.Context, src *Source, opt Options) (*components.Module, error)
@@ -34,7 +34,7 @@ type Exporter struct {
 	Module func(ctx context.Context, w io.Writer, m *components.Module, opt Options) error
 }
 
-// Options are what a person may set for reading and writing.
+// Options are settings for reading and writing.
 type Options struct {
 	// Jobs is how many goroutines may work, at least 1; the result does not
 	// depend on it.
@@ -47,7 +47,7 @@ type Options struct {
 	SkipOperands func(format string, attributes []components.Attribute) bool
 	// Kernel says how a kernel source is called; other formats ignore it.
 	Kernel KernelCall
-	// NoVerify leaves out checksums that only tell whether a file was damaged;
+	// NoVerify leaves out checksums that only say whether a file was damaged;
 	// what keeps a bad file from doing harm is always checked.
 	NoVerify bool
 }
@@ -69,9 +69,9 @@ type KernelCall struct {
 	Executes func(path string)
 }
 
-// SniffLen is how many bytes of the unwrapped input a sniffer sees first.
-// Where no sniffer knows them, all see more, up to MostSniffed: comments and
-// metadata may stand before what tells.
+// SniffLen is how many bytes of the unwrapped input a sniffer sees first. Where
+// no sniffer knows them, all see more, up to MostSniffed: comments and metadata
+// may stand before the part that decides.
 const (
 	SniffLen    = 4096
 	MostSniffed = 64 << 20

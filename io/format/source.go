@@ -92,11 +92,12 @@ func OpenBytes(ctx context.Context, name string, b []byte, limit int64) (*Source
 	return s, nil
 }
 
-// OnProgress has tell called with the number of bytes taken from the file.
+// OnProgress makes the source call tell with the number of bytes taken from the
+// file.
 func (s *Source) OnProgress(tell func(int64)) { s.tell = tell }
 
 // Head returns up to SniffLen first bytes without consuming them. Where there
-// are none, Err tells whether that is an error.
+// are none, Err says whether that is an error.
 func (s *Source) Head() []byte { return s.HeadN(SniffLen) }
 
 // HeadN is Head for up to n bytes.

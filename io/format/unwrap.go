@@ -17,8 +17,8 @@ type position struct {
 	n int64
 }
 
-// Read takes no more at first than what tells the format: a snapshot is mapped
-// then, and the rest of the buffer is never touched.
+// Read takes no more at first than what decides the format: a snapshot is
+// mapped then, and the rest of the buffer is never touched.
 func (p *position) Read(b []byte) (int, error) {
 	if p.n == 0 && len(b) > SniffLen {
 		b = b[:SniffLen]
@@ -73,7 +73,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// next begins another member, or tells that there is none. Zeros behind the
+// next begins another member, or reports that there is none. Zeros behind the
 // last member are padding, as gzip itself has it.
 func (g *gunzip) next() error {
 	at := g.offset()

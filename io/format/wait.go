@@ -69,7 +69,7 @@ func openUntilDone(ctx context.Context, path string) (*os.File, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		go func() { // whoever opens the other end later finds nobody here
+		go func() { // a process that opens the other end later finds no reader
 			if o := <-took; o.f != nil {
 				o.f.Close()
 			}

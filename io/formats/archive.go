@@ -18,7 +18,7 @@ const (
 	lookMembers = 1000
 )
 
-// archiveError tells that an input that no importer knows is an archive, and
+// archiveError says that an input that no importer knows is an archive, and
 // which of its members can be read once it is extracted; nil where it is none.
 func archiveError(src *format.Source) error {
 	head := src.Head()

@@ -76,7 +76,7 @@ func export(ctx context.Context, path string, out io.Writer, e format.Exporter, 
 				return 0, err
 			}
 			if err := e.Module(ctx, z, m, opt); err != nil {
-				z.Close() // the first error is the one to tell
+				z.Close() // the first error is the one to report
 				return 0, err
 			}
 			err = z.Close()

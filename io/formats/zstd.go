@@ -6,9 +6,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// frameSize is how much input each zstd frame holds. Frames are compressed
-// side by side and written in order; a stream of frames is what every zstd
-// program reads, and the bytes depend on this size only.
+// frameSize is how much input each zstd frame holds. Frames are compressed side
+// by side and written in order; every zstd program reads a stream of frames,
+// and the bytes depend on this size only.
 const frameSize = 8 << 20
 
 // frames is a writer that compresses in frames.

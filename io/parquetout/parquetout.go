@@ -1,7 +1,7 @@
-// Package parquetout writes the tables of a timeline as Parquet files, for
-// DuckDB, pandas, Polars and Spark. Pages are of version 1 and compressed with
-// zstd at its fastest level, row groups hold 131,072 rows, and the file's key-value metadata tell
-// the schema version, the tool, the machine and the model.
+// Package parquetout writes the tables of a timeline as Parquet files, for DuckDB, pandas, Polars
+// and Spark. Pages are of version 1 and compressed with zstd at its fastest level, row groups
+// hold 131,072 rows, and the file's key-value metadata hold the schema version, the tool, the
+// machine and the model.
 package parquetout
 
 import (

@@ -94,7 +94,7 @@ func readPreamble(b []byte) (preamble, error) {
 	return p, nil
 }
 
-// sniff tells whether an input is a snapshot of any version.
+// sniff reports whether an input is a snapshot of any version.
 func sniff(head []byte) bool {
 	return strings.HasPrefix(string(head[:min(len(head), len(magic))]), magic)
 }
@@ -193,7 +193,7 @@ func readDirectory(p preamble, b []byte) ([]Column, *header, error) {
 	return cols, h, err
 }
 
-// header is what a module has besides columns.
+// header has the parts of a module that are no columns.
 type header struct {
 	name, format, arch string
 	attributes         []components.Attribute
@@ -207,7 +207,7 @@ func headerOf(m *components.Module) *header {
 		declared: m.Edges.Declared[:], notes: m.Notes}
 }
 
-// fill gives the module what the header has.
+// fill copies the header into the module.
 func (h *header) fill(m *components.Module) error {
 	m.Name, m.Format, m.Arch = h.name, h.format, h.arch
 	m.Attributes, m.Opcodes, m.Notes = h.attributes, h.opcodes, h.notes

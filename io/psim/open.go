@@ -56,7 +56,7 @@ func open(ctx context.Context, path string, jobs int, choose func(h *header) fun
 	return s, s.fetch(ctx, f, jobs, choose(s.head))
 }
 
-// openFront opens the snapshot at path, whose size is what the preamble says.
+// openFront opens the snapshot at path, whose size the preamble states.
 func openFront(path string) (*Snapshot, *os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

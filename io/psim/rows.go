@@ -16,7 +16,7 @@ type Rows struct {
 }
 
 // OpenRows opens the snapshot at path. The columns that whole says yes to are
-// read at once, for Module; the others come from Column. verify tells whether
+// read at once, for Module; the others come from Column. verify reports whether
 // checksums are checked.
 func OpenRows(ctx context.Context, path string, jobs int, verify bool, whole func(column string) bool) (*Rows, error) {
 	s, f, err := openFront(path)

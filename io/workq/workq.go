@@ -19,7 +19,7 @@ type Task struct {
 	Body  []byte
 }
 
-// Result is what became of a task.
+// Result is the result of a task.
 type Result struct {
 	ID   string
 	Body []byte

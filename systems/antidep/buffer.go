@@ -23,7 +23,7 @@ type Buffer struct {
 	Lo, Hi   uint64 // bytes: per partition on the chip, linear in device memory
 }
 
-// None is the buffer of anti-dependencies whose operands do not tell one.
+// None is the buffer of anti-dependencies whose operands do not name one.
 var None = Buffer{Bank: -1}
 
 // Name says what the buffer is, for people and for drop=anti:buffer=NAME.

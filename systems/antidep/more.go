@@ -56,7 +56,7 @@ func MoreBuffers(c *components.World, t *Table, copies []int) {
 	replace(c, drop, add)
 }
 
-// overwrites tells whether writer and the earlier p both write the buffer.
+// overwrites reports whether writer and the earlier p both write the buffer.
 func overwrites(m *components.Module, writer, p components.InstrID, buffer Buffer) bool {
 	wlo, whi := m.Operands.Range(writer)
 	plo, phi := m.Operands.Range(p)

@@ -14,15 +14,15 @@ import (
 	"perfsim/systems/scenario"
 )
 
-// Cost is what the anti-dependencies of one buffer cost.
+// Cost is the cost of the anti-dependencies of one buffer.
 type Cost struct {
 	Buffer   Buffer
 	Edges    int    // anti-dependencies that protect it
 	Binding  int    // of them those that hold their instruction
 	Writers  int    // instructions that have to wait for it
 	OnPath   int    // hops of the critical path
-	PathWait uint64 // ns by which those hops hold the path, local to each
-	// Exact tells that Cost is the difference of two predictions; else the
+	PathWait uint64 // ns that these hops add to the path, each counted for itself
+	// Exact says that Cost is the difference of two predictions; else the
 	// cost is at most Cost. Where Bounded is not set either, nothing can be
 	// said short of a prediction.
 	Exact, Bounded bool
@@ -41,7 +41,7 @@ type BlockCost struct {
 	A, B  uint64
 }
 
-// Report is what anti-dependencies cost.
+// Report is the cost of anti-dependencies.
 type Report struct {
 	A, B    uint64 // predicted ns with and without all anti-dependencies
 	Buffers []Cost // the dearest first
@@ -110,9 +110,8 @@ func Make(ctx context.Context, w *components.World, engine scenario.Engine, t *T
 }
 
 // withOthers returns the attribution with what would have held every
-// instruction that an anti-dependency holds. A model that tells what holds its
-// instructions does not tell that; then nothing is known but that they are
-// held.
+// instruction that an anti-dependency holds. A model that records causes does
+// not record that; then nothing is known but that they are held.
 func withOthers(w *components.World, a *components.Attribution) *components.Attribution {
 	if w.Why[a.Run] == nil {
 		return a

@@ -7,12 +7,12 @@ import (
 	"perfsim/components"
 )
 
-// Room tells how many copies of its buffers a module has room for on chip.
-// Every buffer holds its bytes from the first row of program order that
-// touches it to the last, as an allocator sees it; what several hold at the
-// same addresses counts once. A buffer that is made outside a loop and used
-// in it lives to the loop's end. That an allocator packs without gaps, and
-// that every partition is held, are ours.
+// Room works out how many copies of its buffers a module has room for on chip.
+// Every buffer holds its bytes from the first row of program order that touches
+// it to the last, as an allocator sees it; what several hold at the same
+// addresses counts once. A buffer that is made outside a loop and used in it
+// lives to the loop's end. That an allocator packs without gaps, and that every
+// partition is held, are ours.
 type Room struct {
 	buffers []Buffer
 	at      []int // by buffer: row of mems, -1 where it is not on chip
@@ -30,7 +30,7 @@ type memory struct {
 	used []uint64             // bytes per partition in use during each step
 }
 
-// Need is what one memory has to hold.
+// Need is the content that one memory has to hold.
 type Need struct {
 	Memory string             `json:"memory"` // the memory: SBUF or PSUM
 	Core   uint16             `json:"core"`
@@ -39,7 +39,7 @@ type Need struct {
 	At     components.InstrID `json:"row"`                        // of the fullest point
 }
 
-// memoryName is what people call an on-chip memory.
+// memoryName is the usual name of an on-chip memory.
 func memoryName(m components.Memory) string {
 	if m == components.MemSBUF {
 		return "SBUF"
@@ -240,8 +240,8 @@ func (r *Room) Copies(n int) []int {
 	return out
 }
 
-// Need returns what every on-chip memory has to hold with so many copies of
-// every buffer.
+// Need returns the bytes that every on-chip memory has to hold with so many
+// copies of every buffer.
 func (r *Room) Need(copies []int, size func(components.Memory) uint64) []Need {
 	more := make([][]uint64, len(r.mems)) // by step, differences
 	for k := range more {
@@ -305,7 +305,7 @@ func (r *Room) Fit(n int, order []uint32, size func(components.Memory) uint64) [
 	return out
 }
 
-// peaks is a tree over steps that adds to ranges and tells their greatest.
+// peaks is a tree over steps that adds to ranges and gives their maximum.
 type peaks struct {
 	n         int
 	plus, top []uint64 // top holds without plus of the nodes above

@@ -7,10 +7,10 @@ import (
 	"perfsim/ecs"
 )
 
-// A version of a buffer is what one writer puts into it: it lives from the
-// writer's start to the end of the last reader that the next writer waits
-// for. In run B, where nobody waits, versions of one buffer overlap; as many
-// as do at once are as many buffers as that run needs.
+// A version of a buffer is its content from one writer: it lives from the
+// writer's start to the end of the last reader that the next writer waits for.
+// In run B, where nobody waits, versions of one buffer overlap; as many as do
+// at once are as many buffers as that run needs.
 
 // extraBuffers fills Extra.
 func extraBuffers(w *components.World, t *Table, r *Report) {

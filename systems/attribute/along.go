@@ -57,7 +57,7 @@ func NewTakers(m *components.Module, rules place.Rules) *Takers {
 	return t
 }
 
-// serves tells whether the takers are those of a world under its rules.
+// serves reports whether the takers are those of a world under its rules.
 func (t *Takers) serves(w *components.World, rules place.Rules, run components.Run) bool {
 	in := &w.Module.Instr
 	if t == nil || w.Why[run] != nil || rules.Banks != t.rules.Banks ||
@@ -72,7 +72,7 @@ func (t *Takers) serves(w *components.World, rules place.Rules, run components.R
 	return true
 }
 
-// same tells whether two columns lie in the same memory.
+// same reports whether two columns lie in the same memory.
 func same[T any](a, b []T) bool {
 	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
@@ -113,7 +113,7 @@ func (p *along) resources(i uint32, waits []place.Wait, lane bool) {
 }
 
 // exact is bind for a row with a constraint that releases right at its start,
-// and tells whether there is one. Of several it is the first in the order of
+// and reports whether there is one. Of several it is the first in the order of
 // binder.constraints: what comes later does not replace it.
 func (p *along) exact(i uint32, start uint64) bool {
 	found := func(by components.InstrID, cause components.Cause) bool {

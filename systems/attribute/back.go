@@ -93,8 +93,7 @@ func (p *Path) back(i uint32, until uint64) (lead uint64) {
 			i = uint32(q)
 			continue
 		}
-		// A model that tells itself what held an instruction does so of the first
-		// iteration.
+		// A model that records causes does so in the first iteration.
 		var hidden uint64
 		for n := p.around(i, q); n >= 0 && p.b.w.Why[p.b.run] != nil; n = p.outer(n, q) {
 			r := p.b.repeats[n]

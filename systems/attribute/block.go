@@ -62,7 +62,7 @@ func (b *block) spanOf(i uint32) (start, end uint64) {
 	return a - d, a
 }
 
-// shares tells whether i is a collective whose duration is its share of a
+// shares reports whether i is a collective whose duration is its share of a
 // bandwidth; such a one keeps its lane to its end.
 func (b *block) shares(i uint32) bool { return b.rules.Shared(b.m, i) }
 
@@ -83,7 +83,7 @@ func (b *block) occupancy(i uint32) uint64 {
 // preds returns the edges of i that this run honours, as relation words.
 func (b *block) preds(i uint32) []uint32 { return b.m.Edges.Preds.Row(int(i)) }
 
-// loop tells whether row i is a loop, which has no event.
+// loop reports whether row i is a loop, which has no event.
 func (b *block) loop(i uint32) bool { return b.flags[i]&components.FlagLoop != 0 }
 
 // slotsOf returns the numbering of the module's slots.

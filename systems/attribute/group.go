@@ -2,8 +2,8 @@ package attribute
 
 import "perfsim/components"
 
-// GroupTime is what the rows of a group have of the critical paths, in counted
-// ns: their steps and the delays of the model behind them, by class.
+// GroupTime is the part of the critical paths that the rows of a group have, in
+// counted ns: their steps and the delays of the model behind them, by class.
 type GroupTime [NumClasses]uint64
 
 // Total returns the time of all classes.

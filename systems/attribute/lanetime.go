@@ -10,7 +10,7 @@ import (
 	"perfsim/systems/place"
 )
 
-// LaneTime is what the time of one lane was, in counted ns. The fields but
+// LaneTime is the use of one lane's time, in counted ns. The fields but
 // Instructions add up to the counted makespan.
 type LaneTime struct {
 	Lane         uint16
@@ -67,7 +67,7 @@ type Stall struct {
 	HolderLane uint16
 }
 
-// StallSum is what a stall adds up to.
+// StallSum is the sum of a stall.
 type StallSum struct {
 	Stall
 	Time    uint64 // counted ns in which the lane was idle
@@ -269,7 +269,7 @@ func (w *laneWalk) walk(ctx context.Context) error {
 	return nil
 }
 
-// outOfOrder tells for every lane whether its instructions start in another
+// outOfOrder reports for every lane whether its instructions start in another
 // order than that of the program: barriers may, and models may let them.
 func (w *laneWalk) outOfOrder() []bool {
 	last := make([]uint64, w.m.Lanes.Len())

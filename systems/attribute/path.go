@@ -24,7 +24,7 @@ type Step struct {
 	Counted, CountedGap uint64
 }
 
-// step is what a path keeps of a Step.
+// step is the part of a Step that a path keeps.
 type step struct {
 	Instr components.InstrID
 	Via   components.Cause
@@ -34,7 +34,7 @@ type step struct {
 	// Trips is how often the step runs: in all iterations but the last, in one
 	// piece, or once.
 	Trips uint64
-	// Own is what the step takes in one iteration, in ns.
+	// Own is the time of the step in one iteration, in ns.
 	Own uint64
 }
 
@@ -171,14 +171,13 @@ func (c Class) String() string {
 	return "sync"
 }
 
-// Pattern is what steps of the critical path have in common when they are
-// the same work done again.
+// Pattern identifies steps of the critical path that repeat the same work.
 type Pattern struct {
 	Lane   uint16
 	Opcode components.Opcode
 	Where  ecs.Symbol
 	Via    components.Cause
-	// Runtime tells that the runtime put the instruction around the program.
+	// Runtime says that the runtime put the instruction around the program.
 	Runtime bool
 }
 
@@ -186,7 +185,7 @@ func patternOf(m *components.Module, s Step) Pattern {
 	return Pattern{m.Instr.Lane.At(int(s.Instr)), m.Instr.Opcode.At(int(s.Instr)), Where(m, s.Instr), s.Via, ofRuntime(m, s.Instr)}
 }
 
-// PatternSum is what the steps of a pattern add up to.
+// PatternSum is the sum over the steps of a pattern.
 type PatternSum struct {
 	Pattern
 	Time    uint64             // counted ns, gaps excluded
@@ -196,7 +195,7 @@ type PatternSum struct {
 	longest uint64
 }
 
-// PathReport is what the critical path is made of, in counted ns.
+// PathReport has the parts of the critical path, in counted ns.
 type PathReport struct {
 	Span  uint64 // all of it: the counted makespan
 	Steps uint64 // how many, as counted
@@ -345,7 +344,7 @@ func classify(sum *[NumClasses]uint64, m *components.Module, p *Path, s Step, be
 	sum[class] += time
 }
 
-// ofRuntime tells whether the runtime put instruction i before or behind the
+// ofRuntime reports whether the runtime put instruction i before or behind the
 // program, as far as the input says.
 func ofRuntime(m *components.Module, i components.InstrID) bool {
 	return m.Instr.CompilerPC.Len() > 0 && m.Instr.CompilerPC.At(int(i)) == 0
@@ -360,8 +359,8 @@ func tailClass(m *components.Module, p *Path) Class {
 	return ClassSync
 }
 
-// OfHost tells whether a lane is a thread of the host, as the reader of traces
-// names them.
+// OfHost reports whether a lane is a thread of the host, as the reader of
+// traces names them.
 func OfHost(m *components.Module, lane uint16) bool {
 	return strings.Contains(m.LaneName(lane), " host")
 }

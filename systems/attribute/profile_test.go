@@ -55,7 +55,7 @@ func TestRealProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The model tells what held its instructions: what is left over is
+			// The model says what held its instructions: what is left over is
 			// small, and the path reaches back to the start of an engine.
 			r := Report(m, paths)
 			if left := r.Gaps[components.CauseModel] + r.Tail; left*10 > r.Span {

@@ -89,7 +89,7 @@ func TestCausesAndPathAddUpToTheMakespan(t *testing.T) {
 	}
 }
 
-// checkSums tells whether everything adds up to span.
+// checkSums reports whether everything adds up to span.
 func checkSums(t *testing.T, n int, w *components.World, rules place.Rules, a *components.Attribution, o Options, span uint64) {
 	t.Helper()
 	rep, err := Lanes(ctx, w, rules, a, o)
@@ -172,7 +172,7 @@ func checkSums(t *testing.T, n int, w *components.World, rules place.Rules, a *c
 	}
 }
 
-// repeated tells whether row i runs more than once.
+// repeated reports whether row i runs more than once.
 func repeated(m *components.Module, i uint32) bool {
 	t := &m.Blocks
 	for b := range t.Len() {
@@ -183,7 +183,7 @@ func repeated(m *components.Module, i uint32) bool {
 	return false
 }
 
-// checkReleases tells whether every binding constraint is one that the rules
+// checkReleases reports whether every binding constraint is one that the rules
 // have, worked out again from the events alone.
 func checkReleases(t *testing.T, n int, w *components.World, rules place.Rules, a *components.Attribution) {
 	t.Helper()

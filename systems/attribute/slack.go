@@ -41,8 +41,8 @@ func Slack(ctx context.Context, w *components.World, rules place.Rules, a *compo
 
 const never = ^uint64(0)
 
-// slacker walks a block backwards. For every resource it keeps the latest
-// time at which those that wait for its present owner need it.
+// slacker walks a block backwards. For every resource it keeps the latest time
+// at which the instructions that wait for its present owner need it.
 type slacker struct {
 	*block
 	a    *components.Attribution

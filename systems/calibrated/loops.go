@@ -311,7 +311,7 @@ func (l *looper) repeat(ctx context.Context, b int, next *int) error {
 	return nil
 }
 
-// alike tells whether what moves from a to b moves as much from b to c.
+// alike reports whether what moves from a to b moves as much from b to c.
 func alike(a, b, c []float64) bool {
 	for i := range a {
 		x, y := b[i]-a[i], c[i]-b[i]

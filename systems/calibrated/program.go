@@ -9,7 +9,7 @@ import (
 	"perfsim/systems/cost"
 )
 
-// kind is what the model does with an instruction.
+// kind is the model's treatment of an instruction.
 type kind uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	kindLoop                // not placed
 )
 
-// transfers tells whether instructions of the kind trigger a transfer.
+// transfers reports whether instructions of the kind trigger a transfer.
 func (k kind) transfers() bool { return k == kindHW || k == kindSW || k == kindStatic }
 
 // program is the module as the model sees it: static columns by row.
@@ -185,7 +185,7 @@ const (
 	opNone
 )
 
-// kindOf tells what an opcode is by its name: those of the hardware as
+// kindOf returns the kind of an opcode by its name: those of the hardware as
 // profiles name them and those of the compiler.
 func kindOf(name string) opKind {
 	switch name {
@@ -215,7 +215,7 @@ var controlName = map[string]string{"Drain": "DRAIN", "EventSemaphore": "EVENT_S
 	"LoadActFuncSet": "ACT_TABLE_LOAD", "CompareAndBranch": "COMPARE_BRANCH", "UnconditionalBranch": "COMPARE_BRANCH", "BranchHint": "BRANCH_HINT"}
 
 // classify returns the kind of instruction i and the engine whose sequencer
-// takes it; other tells that it belongs to a lane of its own.
+// takes it; other says that it belongs to a lane of its own.
 func (p *program) classify(i int, op opKind, flags components.Flags) (k kind, e components.Engine, other bool) {
 	in := &p.m.Instr
 	e = in.Engine.At(i)
@@ -336,7 +336,7 @@ func (p *program) gapAfter(e components.Engine, i, j uint32) float64 {
 	return p.gap[e][int(before)*p.classes+int(p.class[op[j]])]
 }
 
-// isWide tells whether instruction i loads more than one register.
+// isWide reports whether instruction i loads more than one register.
 func (p *program) isWide(i uint32) bool {
 	return p.wide[p.m.Instr.Opcode.At(int(i))] && p.m.Instr.Elems.At(int(i)) > 1
 }

@@ -229,7 +229,7 @@ func (p *program) inFlight(out rows) []components.Transfer {
 	return list
 }
 
-// noteUsual tells which opcodes of the data paths have no cost of their own.
+// noteUsual names the opcodes of the data paths that have no cost of their own.
 func (p *program) noteUsual(machine string) {
 	type key struct {
 		e  components.Engine
@@ -283,7 +283,7 @@ func (b *block) clock(row int, first float64) []components.ClockSpan {
 	return out
 }
 
-// Spread is what the unknown phase of the governor leaves open.
+// Spread is the range of the latency over the unknown phase of the governor.
 type Spread struct {
 	Phases          int     // tried; 1 where it does not matter
 	Phase           float64 // ns, the one used

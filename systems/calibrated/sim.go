@@ -215,7 +215,7 @@ func (s *sim) deal(t float64, c change) {
 	s.change(t, c)
 }
 
-// preamble tells whether a sequencer's first instruction is the runtime's.
+// preamble reports whether a sequencer's first instruction is the runtime's.
 func (s *sim) preamble(row uint32) bool {
 	pc := s.p.m.Instr.CompilerPC.Slice()
 	return len(pc) > 0 && pc[row] == 0
@@ -340,9 +340,10 @@ func (s *sim) look(q *sequence) {
 	}
 }
 
-// inOrder tells whether sequencer g need not wait for its own row r. An engine
-// works in order: on one engine only results that are read or overwritten by
-// the data path have to be waited for, and the PE adds up in order.
+// inOrder reports whether sequencer g need not wait for its own row r. An
+// engine works in order: on one engine only results that are read or
+// overwritten by the data path have to be waited for, and the PE adds up in
+// order.
 func (s *sim) inOrder(q *sequence, g int, r uint32, class uint8) bool {
 	return int(s.p.group[r]) == g && (class == components.ClassAnti || class == components.ClassOrdered || q.tensor) && !s.p.kind[r].transfers()
 }
@@ -504,10 +505,10 @@ func (s *sim) endOf(i uint32) float64 {
 }
 
 // passed moves sequencer g on from instruction i, which keeps it until t. It
-// wakes the barriers of its core that are parked on i: they do not wait for
-// its transfer, and what follows them has to be taken in the order of time. A
-// barrier of another core is parked on what it depends on, and does not wait
-// for what else g has taken.
+// wakes the barriers of its core that are parked on i: they do not wait for its
+// transfer, and instructions behind them have to be taken in the order of time.
+// A barrier of another core is parked on its predecessors, and does not wait
+// for other instructions that g has taken.
 func (s *sim) passed(g int, i uint32, t float64) {
 	q := &s.seqs[g]
 	q.pos++

@@ -338,7 +338,7 @@ func (s *slow) gap(i int) float64 {
 	return s.constant(g.engine, "gap."+s.labels[i].class+"."+after, s.c.Engine[g.engine].Gap)
 }
 
-// full tells whether the PE's clock is at full rate at t, and when the window
+// full reports whether the PE's clock is at full rate at t, and when the window
 // ends: full rate if the window before was used enough. What was decided last
 // holds for a load that starts before.
 func (s *slow) full(pe *slowPE, t float64) (full bool, until float64) {

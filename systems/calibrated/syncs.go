@@ -17,7 +17,7 @@ type increment struct {
 	after int64 // value behind it
 }
 
-// raiser is what the program does to one semaphore.
+// raiser has the operations of the program on one semaphore.
 type raiser struct {
 	incs   []increment
 	group  uint16
@@ -114,7 +114,7 @@ func (p *program) withoutAnti(i uint32, r *raiser, value int64) int64 {
 		}
 	}
 	if !any {
-		return value // waits for more than the edges tell
+		return value // waits for more than the edges say
 	}
 	return min(value, needed)
 }

@@ -16,19 +16,19 @@ type dmaEngines struct {
 	short     []float64 // by queue: end of its last read of short rows
 }
 
-// Transfer is what a DMA instruction moves, as its operands say.
+// Transfer is the movement of a DMA instruction by its operands.
 type Transfer struct {
 	Bytes  float64
 	Row    float64 // bytes of one contiguous piece of the more scattered side
 	Read   bool    // reads device memory, as opposed to writing it
 	Soft   bool    // descriptors made by software
 	Static bool    // descriptors made before the run
-	// Scattered tells that the rows are apart in device memory, Conflict that
+	// Scattered says that the rows are apart in device memory, Conflict that
 	// they are a multiple of 1 MiB apart.
 	Scattered, Conflict bool
 	From, To            float64 // element sizes; different where types are converted
 	Element             float64 // bytes of an element
-	// Transposed tells that the DMA engines transpose elements of two bytes,
+	// Transposed says that the DMA engines transpose elements of two bytes,
 	// OnChip that no side is in device memory.
 	Transposed, OnChip bool
 }
@@ -112,9 +112,9 @@ func transferKind(m *components.Module, i int, op opKind) (k kind, e components.
 	return kindHW, components.SP, true
 }
 
-// scattered tells whether the rows of transfer i, of row bytes each, are apart
+// scattered reports whether the rows of transfer i, of row bytes each, are apart
 // in device memory: what lies in one piece there, in whatever order, is shorter
-// than two rows. conflict tells that the next piece is a multiple of 1 MiB away,
+// than two rows. conflict says that the next piece is a multiple of 1 MiB away,
 // where rows meet in the memory's banks.
 func scattered(m *components.Module, i uint32, row float64) (apart, conflict bool) {
 	t := &m.Operands
@@ -169,7 +169,7 @@ func (d *DMAConstants) of(t Transfer) transfer {
 	return transfer{Transfer: t, stream: d.Stream(t), start: d.Start(t), many: t.Rows() > d.ManyRows, small: d.Small(t)}
 }
 
-// Small tells a read of short rows.
+// Small reports whether the transfer reads short rows.
 func (d *DMAConstants) Small(t Transfer) bool { return t.Read && d.piece(t) < d.SmallRow }
 
 // piece is the bytes of one packet.

@@ -12,8 +12,7 @@ import (
 	"perfsim/ecs"
 )
 
-// Change is what is different about one instruction; a nil field leaves it as
-// it is.
+// Change is the difference of one instruction; a nil field leaves it as it is.
 type Change struct {
 	// Instruction is the name of the instruction, or #ROW.
 	Instruction string `json:"instruction"`

@@ -18,7 +18,7 @@ const (
 	faster  = "faster"
 )
 
-// Change is what became of the instructions of one operation.
+// Change is the difference of the instructions of one operation.
 type Change struct {
 	// removed, added, changed (another size), moved (another place or engine), slower or faster (by more than 1 % and 1 ns each)
 	What   string `json:"change"`
@@ -162,7 +162,8 @@ func (r *Report) changes(a, b *Side, x *matching) {
 	}
 }
 
-// Work is what a side computes and moves, weighted. What is not known is nil.
+// Work is the computation and traffic of a side, weighted. What is not known is
+// nil.
 type Work struct {
 	FLOPs      *uint64  `json:"flops"`             // FLOPs of products and convolutions, weighted
 	HBMRead    *uint64  `json:"hbm_read_bytes"`    // bytes read from device memory, weighted

@@ -69,7 +69,7 @@ func match(a, b *Side, how string) (x *matching, by string, err error) {
 	return x, by, nil
 }
 
-// simulated tells whether a side is a trace that the compiler's simulator
+// simulated reports whether a side is a trace that the compiler's simulator
 // wrote: it has the ids of the compiler, and not what instructions work on.
 func simulated(s *Side) bool { return s.Module.Attribute(cost.DocumentedTrace) != "" }
 

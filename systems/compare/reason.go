@@ -79,7 +79,7 @@ func (w *reasons) endDelta(pair int) float64 {
 // mostSteps bounds the walk to the origin of a difference.
 const mostSteps = 100_000
 
-// start tells why the start of a pair differs.
+// start says why the start of a pair differs.
 func (w *reasons) start(pair int) string {
 	from := pair
 	for range mostSteps {
@@ -113,7 +113,7 @@ func (w *reasons) at(pair int) string {
 	return fmt.Sprintf("%s at %.2f µs", w.a.instr(i), (w.a.Start[i]-w.r.offsetA)/1e3)
 }
 
-// origin tells what is different about a pair whose start differs by itself.
+// origin names the difference of a pair whose start differs by itself.
 func (w *reasons) origin(pair int) string {
 	p := w.r.pairs[pair]
 	qa, qb := w.a.waited(p[0], w.beforeA[p[0]]), w.b.waited(p[1], w.beforeB[p[1]])
@@ -151,7 +151,7 @@ func (w *reasons) what(s *Side, i, pair int) string {
 	return text
 }
 
-// duration tells why the duration of a pair differs.
+// duration says why the duration of a pair differs.
 func (w *reasons) duration(pair int) string {
 	p := w.r.pairs[pair]
 	i := p[0]
@@ -176,7 +176,7 @@ func orNone(s string) string {
 	return s
 }
 
-// clocked tells whether the durations of a pair differ as two clock rates do.
+// clocked reports whether the durations of a pair differ as two clock rates do.
 func (w *reasons) clocked(pair int) bool {
 	p := w.r.pairs[pair]
 	a, b := w.a.End[p[0]]-w.a.Start[p[0]], w.b.End[p[1]]-w.b.Start[p[1]]

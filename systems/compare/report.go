@@ -25,7 +25,7 @@ const (
 	AlignNone   = "none"   // the clocks as they are
 )
 
-// Check tells whether the options are possible, naming the one that is not.
+// Check reports whether the options are possible, naming the one that is not.
 func (o *Options) Check() error {
 	switch o.Match {
 	case MatchAuto, MatchWork, MatchID, MatchName, MatchOrder:
@@ -113,8 +113,7 @@ type Report struct {
 	Waits   []Wait  `json:"waits"`   // the largest differences first
 	Opcodes []Named `json:"opcodes"`
 
-	// Changes are what became of the instructions, the largest differences
-	// first.
+	// Changes are the differences of the instructions, the largest first.
 	Changes []Change   `json:"changes"`
 	Scopes  []ScopeSum `json:"scopes,omitempty"` // sums by scope, the largest difference first
 

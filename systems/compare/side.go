@@ -21,8 +21,8 @@ type Side struct {
 	// Busy is the busy time by lane in ns (systems/summary); nil where nobody
 	// asks for it.
 	Busy []uint64
-	// Work is what the side computes and moves, Rates that in its time; nil
-	// where nobody asks for it.
+	// Work is the computation and traffic of the side, Rates the same by
+	// its time; nil where nobody asks for it.
 	Work  *work.Figures
 	Rates *work.Rates
 
@@ -110,10 +110,10 @@ func (s *Side) leave(i int) {
 
 func (s *Side) has(i int) bool { return s.placed == nil || s.placed[i] }
 
-// Kernel tells whether row i is the kernel's own work: an instruction of the
+// Kernel reports whether row i is the kernel's own work: an instruction of the
 // compiler, but for the mode switch that opens every engine's program. In
-// modules that do not tell the compiler's instructions from the runtime's it
-// is every row.
+// modules that do not distinguish the compiler's instructions from the
+// runtime's it is every row.
 func Kernel(m *components.Module, i int) bool {
 	if m.Instr.CompilerPC.Len() == 0 {
 		return true

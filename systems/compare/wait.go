@@ -133,13 +133,13 @@ func (s *Side) producer(rows []int) (q int, kind components.EdgeKind) {
 	return q, kind
 }
 
-// openTransfer tells whether row i is the trigger of a transfer whose end is
+// openTransfer reports whether row i is the trigger of a transfer whose end is
 // not among the events.
 func (s *Side) openTransfer(i int) bool {
 	return s.isDMA(i) && s.Module.Lanes.Engine.At(int(s.Module.Instr.Lane.At(i))) != components.DMA
 }
 
-// isDMA tells whether row i moves data by DMA.
+// isDMA reports whether row i moves data by DMA.
 func (s *Side) isDMA(i int) bool {
 	in := &s.Module.Instr
 	return in.Flags.At(i)&(components.FlagHWDGE|components.FlagSWDGE) != 0 || in.Opcode.At(i).IsDMA()

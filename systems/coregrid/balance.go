@@ -18,7 +18,7 @@ type Placed struct {
 	Streamed       bool    // its weights do not stay in the cores: they are read for every input
 }
 
-// Epoch is what lies on the grid at one time.
+// Epoch is the content of the grid at one time.
 type Epoch struct {
 	Ops   []Placed
 	Cores int

@@ -176,7 +176,7 @@ func (b *moduleBuilder) epoch(n int, function uint32) {
 	m.Blocks.End.Set(block, uint32(b.next))
 }
 
-// writes tells whether an operator's result leaves its epoch.
+// writes reports whether an operator's result leaves its epoch.
 func (b *moduleBuilder) writes(op int, at map[int]int) bool {
 	if b.p.Ops[op].Result {
 		return true

@@ -122,7 +122,7 @@ func (m Model) limits(o *Op) (rows, cols int) {
 	return int(min(z.m, int64(m.Mach.Rows))), int(min(z.n, int64(m.Mach.Cols)))
 }
 
-// resident tells whether the weights stay in the cores' memory from input to
+// resident reports whether the weights stay in the cores' memory from input to
 // input: half of it is for them, the rest for what streams through.
 func (m Model) resident(o *Op, c int) bool {
 	room := float64(m.Mach.Memory.L1Bytes-m.Mach.Memory.L1Reserved) / 2

@@ -27,14 +27,14 @@ type Nominal struct {
 	colCycles, fixed, fillNs, fillCycles, loadNs float64
 }
 
-// operation is what the description says about an opcode on an engine.
+// operation is the description of an opcode on an engine.
 type operation struct {
 	cases []opCase
 	fn    bool // a case asks for the function
-	// vectors tells that a case asks for operands of one value a partition.
+	// vectors says that a case asks for operands of one value a partition.
 	vectors bool
 	usual   bool // made up of what the engine usually takes
-	// pointer tells an opcode whose second operand has one value a partition
+	// pointer marks an opcode whose second operand has one value a partition
 	// where the module has no operands.
 	pointer bool
 }
@@ -45,7 +45,7 @@ type opCase struct {
 	cost machine.CalibratedOp
 }
 
-// PEKind tells what an opcode does on the PE.
+// PEKind is the kind of an opcode on the PE.
 type PEKind uint8
 
 // The kinds.
@@ -126,7 +126,7 @@ func NewNominal(m *components.Module, mach *machine.Machine) *Nominal {
 }
 
 // usual makes the entry of an opcode that has none on an engine: the machine's
-// "ENGINE.default", which is what the operations that were measured there have
+// "ENGINE.default", which has what the operations that were measured there have
 // in common, with the documented cycles per element where the opcode is
 // documented. Documented operations of a fixed number of cycles keep that
 // number. There is none for what the data path does not execute.
@@ -147,8 +147,8 @@ func usual(mach *machine.Machine, engine, opcode string) (machine.CalibratedOp, 
 	return k, true
 }
 
-// Usual tells whether instruction i has no entry of its own and takes what its
-// engine usually does.
+// Usual reports whether instruction i has no entry of its own and takes what
+// its engine usually does.
 func (c *Nominal) Usual(i int) bool {
 	o := c.operation(i)
 	return o != nil && o.usual
@@ -237,7 +237,7 @@ func (c *Nominal) find(i int) *opCase {
 
 const anyPSUM = components.FlagSrcPSUM | components.FlagSrc2PSUM | components.FlagDstPSUM
 
-// use is what a case may ask of instruction i.
+// use returns the properties of instruction i that a case may depend on.
 func (c *Nominal) use(i int, o *operation) machine.OpUse {
 	in := &c.m.Instr
 	flags := in.Flags.At(i)

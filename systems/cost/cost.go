@@ -137,7 +137,7 @@ func (t *Tally) Fill(ctx context.Context, w *components.World, n int) error {
 	return nil
 }
 
-// noteDefaults tells which opcodes had no cost of their own.
+// noteDefaults names the opcodes that had no cost of their own.
 func noteDefaults(w *components.World, rows map[components.Opcode]int) {
 	m := w.Module
 	for _, op := range slices.Sorted(maps.Keys(rows)) {

@@ -64,7 +64,7 @@ func (x *inline) fill(r *reference, issue, latency []uint32) {
 	}
 }
 
-// note tells how often such latencies were used.
+// note counts the uses of such latencies.
 func (x *inline) note(m *components.Module) {
 	if x.used > 0 {
 		m.Note(components.NoteInlineAsm, "InlineASMBytes: latency_estimate is taken as the latency in ns (ours)", x.used)

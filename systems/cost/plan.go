@@ -116,7 +116,7 @@ func newPlan(r *reference) *plan {
 // the formulas of all take as long as some thousands of rows.
 const fewRows = 1 << 16
 
-// used tells which opcodes a module of few rows has; nil stands for all.
+// used marks the opcodes that a module of few rows has; nil stands for all.
 func (r *reference) used() []bool {
 	if r.m.Instr.Len() > fewRows {
 		return nil
@@ -193,7 +193,7 @@ func (r *reference) formulasOf(c *machine.Cost, isDefault bool, out []formula) {
 const oneTile = 1 << 16
 
 // transfer makes f the documented cost of a transfer of elements of the given
-// size and tells whether it can.
+// size and reports whether it can.
 //
 // The documents divide integers. The quotient of floating-point numbers, as
 // every formula has it, has the same whole part: dividend and divisor are exact
@@ -255,8 +255,9 @@ func (p *plan) fill(lo, hi int, issue, latency []uint32) int {
 	return hi
 }
 
-// some is what is worked out for some rows at a time: several short loops,
-// which keep what they need in registers, instead of a long one, which does not.
+// some has the values that are worked out for some rows at a time: several short
+// loops, which keep what they need in registers, instead of a long one, which
+// does not.
 type some struct {
 	of   [256]uint32 // formula
 	time [256]uint64 // ns
@@ -316,8 +317,8 @@ func (p *plan) evaluate(lo, hi int, s *some) {
 	s.n = left
 }
 
-// rest fills the times of the rows that evaluate left, and tells whether some of
-// them have opcodes without a cost.
+// rest fills the times of the rows that evaluate left, and reports whether some
+// of them have opcodes without a cost.
 func (p *plan) rest(lo int, s *some) (unlisted bool) {
 	for _, i := range s.slow[:s.n] {
 		f := &p.formulas[s.of[i]]
@@ -327,7 +328,7 @@ func (p *plan) rest(lo int, s *some) (unlisted bool) {
 	return unlisted
 }
 
-// leave writes how long rows lo to hi take and keep their lanes, and tells
+// leave writes how long rows lo to hi take and keep their lanes, and reports
 // whether one takes longer than a row can have.
 func (p *plan) leave(lo, hi int, s *some, issue, latency []uint32) (long bool) {
 	in := &p.r.m.Instr

@@ -110,7 +110,7 @@ func affine(c *machine.Cost, clock, n uint64, dtype components.DType, flags comp
 }
 
 // affineCoefficients are mult and base for elements of the given size; mixed
-// tells that one of two inputs is in PSUM and the other is not.
+// says that one of two inputs is in PSUM and the other is not.
 func affineCoefficients(c *machine.Cost, size int, mixed bool) (mult float64, base int) {
 	mult, base = c.Mult, c.Base
 	switch {
@@ -160,7 +160,7 @@ func (r *reference) dma(i int) uint64 {
 	return uint64(d.ReadInit) + r.dgeOverhead(flags) + exec
 }
 
-// unusual tells whether a setting is on that the fast evaluation of many rows
+// unusual reports whether a setting is on that the fast evaluation of many rows
 // does not know.
 func (r *reference) unusual() bool { return !r.ref.CycleAccurate || r.ref.HBMScale != 1 }
 

@@ -12,7 +12,7 @@ import (
 // windows.
 const DocumentedTrace = "perfsim.documented_trace"
 
-// Foreign tells whether a module was read from an execution trace of other
+// Foreign reports whether a module was read from an execution trace of other
 // machines: it has durations and dependencies, and nothing that the models of
 // this project's machines could cost.
 func Foreign(m *components.Module) bool {
@@ -23,15 +23,15 @@ func Foreign(m *components.Module) bool {
 	return false
 }
 
-// ReplaysByDefault tells whether replay is the model of a module for which
+// ReplaysByDefault reports whether replay is the model of a module for which
 // none was chosen: one read from a trace.
 func ReplaysByDefault(m *components.Module) bool {
 	return m.HasDurations() && (Foreign(m) || m.Attribute(DocumentedTrace) != "")
 }
 
-// asRecorded tells whether the replay model gives rows lo to hi what newReplay
-// does for one with a recorded duration and no overlap window: that duration,
-// for their lane and their result.
+// asRecorded reports whether the replay model gives rows lo to hi what
+// newReplay does for one with a recorded duration and no overlap window: that
+// duration, for their lane and their result.
 func asRecorded(m *components.Module, lo, hi int) bool {
 	if m.Attribute(DocumentedTrace) != "" {
 		return false

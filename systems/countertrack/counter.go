@@ -1,6 +1,6 @@
 // Package countertrack makes the counters of a timeline: how busy every engine
 // is, how much of the on-chip memories is in use, and how many bytes the DMA
-// moves, over time. No counter exceeds what the machine has; docs/figures.md
+// moves, over time. No counter exceeds the machine's capacity; docs/figures.md
 // defines them.
 package countertrack
 

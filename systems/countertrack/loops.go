@@ -100,7 +100,7 @@ type change struct {
 }
 
 // fillLoops raises the samples of earlier iterations to the most that the last
-// one holds: events tell of that one only.
+// one holds: events show that one only.
 func (c *counters) fillLoops(counts []int, changes []change) {
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	held := make([]int, len(changes)) // after each change

@@ -36,8 +36,8 @@ type access struct {
 
 const bankBytes = 2048
 
-// maxBanks is the number of PSUM banks distinguished: what every machine has,
-// and the width of components.Instructions.Banks.
+// maxBanks is the number of PSUM banks distinguished: the banks of every
+// machine, and the width of components.Instructions.Banks.
 const maxBanks = 8
 
 // maxStrips bounds the strips of partitions or rows of one space; beyond it,

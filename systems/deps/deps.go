@@ -18,7 +18,7 @@ type Options struct {
 	All bool
 	// Bin is the size of a bin of device memory in bytes: accesses to one bin
 	// conflict. How many bins the compiler has is not published; 64 bytes,
-	// the alignment of its tensors, tells all tensors apart.
+	// the alignment of its tensors, distinguishes all tensors.
 	Bin uint64
 	// Registers makes Flow edges from writes to reads of registers.
 	Registers bool
@@ -33,7 +33,7 @@ type Options struct {
 // Default are the options of the passes.
 func Default() Options { return Options{Bin: 64, Registers: true} }
 
-// Report is what a pass found.
+// Report is the result of a pass.
 type Report struct {
 	Functions int // rebuilt
 	Accesses  int // to memory, pieces in PSUM banks counted each

@@ -73,7 +73,7 @@ func (v *rowView) look(m *components.Module, lo, hi uint32) {
 	}
 }
 
-// alone tells whether the location can be looked at on its own.
+// alone reports whether the location can be looked at on its own.
 func (v *rowView) alone(l uint32) bool { return v.lonely[l] }
 
 // pitchOf returns the bytes of a row that an access to a tensor at addr goes

@@ -171,7 +171,7 @@ func (l lastWrites) note(row uint32, lo, hi int) {
 	}
 }
 
-// before tells whether all writes of positions lo to hi come before row. It
+// before reports whether all writes of positions lo to hi come before row. It
 // may say no where it is so.
 func (l lastWrites) before(row uint32, lo, hi int) bool {
 	if hi-lo > 1024 {

@@ -45,7 +45,7 @@ type sweep struct {
 	nodes   []reader
 	spare   []reader
 	moved   []uint32
-	full    int    // nodes at which those that nobody needs are dropped
+	full    int    // number of nodes at which unused ones are dropped
 	first   uint32 // first row of the function
 	rows    uint32 // rows of the module
 

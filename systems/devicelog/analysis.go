@@ -384,8 +384,8 @@ func newMasks(l *zonelog.DeviceLog, s *Setup, vendor bool) *masks {
 	return m
 }
 
-// risc tells whether a processor takes part. "WORKER" is every processor
-// but the synthetic one that stands for a whole core.
+// risc reports whether a processor takes part. "WORKER" is every processor but
+// the synthetic one that stands for a whole core.
 func (m *Match) risc(name string) bool {
 	if len(m.Riscs) > 0 {
 		return slices.Contains(m.Riscs, name)
@@ -408,7 +408,7 @@ func matchName(zones []string, name string) bool {
 	return false
 }
 
-// possible tells whether the log has a zone and a processor for the start and
+// possible reports whether the log has a zone and a processor for the start and
 // for the end of analysis i.
 func (m *masks) possible(i int) bool {
 	bit := uint32(1) << i
@@ -532,7 +532,7 @@ func newSpanWalk(l *zonelog.DeviceLog, t *Topology, ls *Launches, s *Setup, m *m
 	return w
 }
 
-// before tells whether marker row a comes before row b, as place orders them.
+// before reports whether marker row a comes before row b, as place orders them.
 func (w *spanWalk) before(a, b uint32) bool {
 	if ta, tb := w.l.Time[a], w.l.Time[b]; ta != tb {
 		return ta < tb

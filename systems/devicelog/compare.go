@@ -35,7 +35,7 @@ type Delta struct {
 	InNS bool
 }
 
-// Significant tells whether the difference stands at level alpha after the
+// Significant reports whether the difference stands at level alpha after the
 // correction for several zones.
 func (d *Delta) Significant(alpha float64) bool { return d.Holm <= alpha }
 

@@ -14,7 +14,7 @@ import (
 // for every command and attach what it was: the program it was for
 // (workers_runtime_id) and its type (dispatch_command_type).
 
-// dispatchOp is what a dispatch core did for one program.
+// dispatchOp is the work of a dispatch core for one program.
 type dispatchOp struct {
 	core int
 	id   int64

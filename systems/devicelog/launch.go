@@ -45,7 +45,7 @@ const (
 )
 
 // skewLimit is the spread of firmware starts, in cycles, above which the
-// vendor's script tells people to reboot the host.
+// vendor's script asks to reboot the host.
 const skewLimit = 1000
 
 // place orders markers of a device: time, then the order in which the
@@ -164,7 +164,7 @@ func newTopology(l *zonelog.DeviceLog) *Topology {
 }
 
 // Launches holds the launches of one device in order of their opening, and
-// tells to which one a marker belongs.
+// finds the one to which a marker belongs.
 type Launches struct {
 	Rule   Rule
 	Device int // index into Topology.Devices
@@ -236,7 +236,7 @@ type launchFinder struct {
 	counted bool // the run id counts launches
 }
 
-// launchGroup is what the log has of a group.
+// launchGroup has the events of a group in the log.
 type launchGroup struct {
 	first  place // its first marker
 	events []firmwareEvent
@@ -383,7 +383,7 @@ func (f *launchFinder) end(g int, cur *openLaunch, e firmwareEvent) {
 	}
 }
 
-// tell notes an event that does not fit, and that the vendor's script fails
+// tell records an event that does not fit, and that the vendor's script fails
 // there where its rule is used.
 func (f *launchFinder) tell(code string, e firmwareEvent, vendor string) {
 	f.diags.Add(code, 1, f.l.Line(int(e.row)), fmt.Sprintf("device %d core %s", f.t.Devices[f.Device], f.t.Cores[e.core].Name()))
@@ -465,14 +465,14 @@ func (c *cursor) launch(run uint32, p place) int {
 	}
 	if c.pos == 0 {
 		if len(list) > 0 && ls.numbered[c.g] {
-			return list[0] // the identity says so, whoever started first
+			return list[0] // the identity decides, not the first start
 		}
 		return -1
 	}
 	return list[c.pos-1]
 }
 
-// behind tells whether place p lies behind the border of launch i: its
+// behind reports whether place p lies behind the border of launch i: its
 // opening, or its end under the HostID rule.
 func (ls *Launches) behind(i int, p place) bool {
 	la := &ls.List[i]

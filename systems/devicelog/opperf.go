@@ -94,10 +94,10 @@ type OpPerf struct {
 	// Launch is the launch of the log that ran it; nil where none was joined.
 	Launch *OpLaunch `json:"launch,omitempty"`
 
-	call, trace, replay, start int64 // what tells the launch, -1 where absent
+	call, trace, replay, start int64 // identity of the launch, -1 where absent
 }
 
-// OpLaunch is what the device log says of an operator.
+// OpLaunch is an operator in the device log.
 type OpLaunch struct {
 	Run        string   `json:"run"`                  // run host id of the launch
 	Start      uint64   `json:"firmware_start_cycle"` // first cycle of the firmware zones

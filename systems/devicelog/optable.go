@@ -22,7 +22,7 @@ type OpRow struct {
 	PerCore float64 // mean share of the worker cores of each row, NaN where unknown
 }
 
-// OpsSummary is what an ops table says.
+// OpsSummary is the summary of an ops table.
 type OpsSummary struct {
 	Rows      int
 	Device    int // device operators

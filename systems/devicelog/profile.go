@@ -178,7 +178,7 @@ func New(ctx context.Context, file string, l *zonelog.DeviceLog, o Options) (*Pr
 		if len(ls.List) == 0 {
 			diags.Add(diagNoLaunch, 1, 0, fmt.Sprintf("device %d has no firmware zone", p.Topo.Devices[d]))
 			if k := markerSkew(l, p.Topo, d); k.cycles > skewLimit {
-				diags.Add(diagCoreSkew, 1, l.Line(k.row), fmt.Sprintf("device %d: first markers of a launch (%s) on its %d cores lie %d cycles apart, and there are no firmware zones that tell late work from clocks that drift; the vendor advises a reboot of the host when counters drift",
+				diags.Add(diagCoreSkew, 1, l.Line(k.row), fmt.Sprintf("device %d: first markers of a launch (%s) on its %d cores lie %d cycles apart, and there are no firmware zones to distinguish late work from clocks that drift; the vendor advises a reboot of the host when counters drift",
 					p.Topo.Devices[d], runText(l.Runs[k.run]), k.cores, k.cycles))
 			}
 		}
@@ -251,7 +251,7 @@ func (p *Profile) devices(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagno
 	}
 }
 
-// ownLog tells whether perfsim itself recorded the log: run --device-profile
+// ownLog reports whether perfsim itself recorded the log: run --device-profile
 // names the chip so.
 func ownLog(l *zonelog.DeviceLog) bool {
 	return len(l.Sessions) > 0 && strings.HasPrefix(l.Sessions[0].Arch, "perfsim")
@@ -296,7 +296,7 @@ func (p *Profile) analyses(l *zonelog.DeviceLog, o Options, diags *zonelog.Diagn
 	return nil
 }
 
-// unmapped tells whether compute kernels carry the names of the 2024 logs.
+// unmapped reports whether compute kernels carry the names of the 2024 logs.
 func unmapped(l *zonelog.DeviceLog) bool {
 	for k := range l.Keys {
 		if n := l.Keys[k].Name; strings.HasPrefix(n, "TRISC_") && strings.HasSuffix(n, "-KERNEL") {

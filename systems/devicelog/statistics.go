@@ -112,8 +112,8 @@ func zoneInfo(l *zonelog.DeviceLog, r *ZoneRow) ZoneInfo {
 	return z
 }
 
-// statRow is a row of the table of statistics, as Parquet and as CSV. Null is
-// what a grouping or a log without a clock does not have.
+// statRow is a row of the table of statistics, as Parquet and as CSV. A column
+// is null where the grouping has none or the log has no clock.
 type statRow struct {
 	Zone      string   `parquet:"zone,dict"`
 	File      string   `parquet:"file,dict"`

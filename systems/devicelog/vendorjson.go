@@ -59,7 +59,7 @@ func (v *Vendor) globalMins() []globalMin {
 	return out
 }
 
-// inserted tells whether the era's script puts an element with id 0 and the
+// inserted reports whether the era's script puts an element with id 0 and the
 // earliest time before each series.
 func (v *Vendor) inserted() bool { return v.Setup.Style != StyleHostID }
 
@@ -156,7 +156,7 @@ func (v *vendorDevice) riscs(lanes []int, core bool, more func(all dict)) dict {
 	return out
 }
 
-// text is what Python prints for an element: (marker, time[, data][, risc][, core]).
+// text is Python's output for an element: (marker, time[, data][, risc][, core]).
 func (v *vendorDevice) text(e element, risc, core bool) string {
 	l := v.Log
 	b := append(make([]byte, 0, 160), '(')
@@ -281,18 +281,18 @@ func (v *vendorDevice) coreOps(c int) list {
 	}
 }
 
-// firmware tells whether a marker is a start or an end of the firmware zone of
-// the processor that controls its core.
+// firmware reports whether a marker is a start or an end of the firmware zone
+// of the processor that controls its core.
 func (v *Vendor) firmware(lane int, row uint32, t zonelog.MarkerType) bool {
 	d := &v.Log.Defs[v.Log.Def[row]]
 	risc := v.Log.Lanes[lane].Risc
 	return d.Type == t && (risc == "BRISC" || risc == "ERISC") && v.Log.Keys[d.Key].Name == risc+"-FW"
 }
 
-// coreOpsByID is the launches of one core as the scripts of 2025 on find
-// them: by host id, closed at every firmware end of BRISC or ERISC; what
-// comes behind it is in the next one, and what is open at the end in none.
-// Of a dispatch core it is what it did for programs.
+// coreOpsByID is the launches of one core as the scripts of 2025 on find them:
+// by host id, closed at every firmware end of BRISC or ERISC; what comes behind
+// it is in the next one, and what is open at the end in none. Of a dispatch
+// core it has the work for programs.
 func (v *vendorDevice) coreOpsByID(c int) list {
 	l := v.Log
 	if slices.Contains(v.Devices[v.d].dispatchCores, c) {

@@ -38,7 +38,7 @@ type ZoneRow struct {
 	FreqMHz   float64
 }
 
-// groupID is what tells groups apart.
+// groupID identifies a group.
 type groupID struct {
 	key, run int32
 	lane     int32 // first lane of the lane group

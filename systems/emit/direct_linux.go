@@ -28,8 +28,8 @@ type direct struct {
 
 func newDirect(f *os.File, cached int64) *direct { return &direct{f: f, cached: cached} }
 
-// Write implements io.Writer. What goes wrong meanwhile is told by a later
-// call or by Close.
+// Write implements io.Writer. An error meanwhile is returned by a later call or
+// by Close.
 func (d *direct) Write(p []byte) (int, error) {
 	size := len(p)
 	if d.full == nil && !d.plain {

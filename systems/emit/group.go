@@ -69,7 +69,7 @@ func (g *Group) take(o *Output) {
 }
 
 // Finish writes the metric store and the package, moves all files into place
-// and returns what the group has beside the files of the modules.
+// and returns the files of the group other than those of the modules.
 func (g *Group) Finish(ctx context.Context, log func(string)) ([]Artifact, error) {
 	o := &g.output
 	if o.set == nil {

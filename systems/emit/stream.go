@@ -41,7 +41,7 @@ func (o *Output) stream(ctx context.Context, w *components.World, log func(strin
 		}
 		for _, s := range o.streams {
 			if err := o.pack(ctx, pw, w, s); err != nil {
-				pw.Close() // the first error is the one to tell
+				pw.Close() // the first error is the one to report
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
 			say("Added to tarball: " + s.name)
@@ -88,7 +88,7 @@ func (o *Output) source(ctx context.Context, w *components.World) func(string, i
 	}
 }
 
-// rendering is what a goroutine renders, to be read and closed.
+// rendering is the output of a goroutine, to be read and closed.
 type rendering struct {
 	*io.PipeReader
 	done chan error
@@ -105,7 +105,7 @@ func rendered(render func(io.Writer) error) io.ReadCloser {
 	return rendering{r, done}
 }
 
-// Close lets the goroutine go where not all was read, waits for it and tells
+// Close lets the goroutine go where not all was read, waits for it and returns
 // its error.
 func (r rendering) Close() error {
 	r.PipeReader.CloseWithError(context.Canceled)

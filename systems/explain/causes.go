@@ -59,18 +59,19 @@ func (x *Analysis) causes(ctx context.Context, r *Report, path *attribute.PathRe
 	return nil
 }
 
-// whole tells whether the report is on the whole prediction, not on one block
+// whole reports whether the report is on the whole prediction, not on one block
 // or a window: only then does another prediction answer for a cause.
 func (x *Analysis) whole() bool { return x.count.Window == nil && x.count.Block < 0 }
 
-// pathBounds tells whether work is worth at most its time on the critical path:
-// without the work the path is still there, shorter by that time, if durations
-// do not depend on the moment and a rule does not release what takes no time.
+// pathBounds reports whether work is worth at most its time on the critical
+// path: without the work the path is still there, shorter by that time, if
+// durations do not depend on the moment and a rule does not release what takes
+// no time.
 func (x *Analysis) pathBounds() bool {
 	return !x.timesWork() && !x.Rules.Banks && !x.Rules.Couplings && x.Rules.Shares == nil
 }
 
-// sharing tells whether collectives of several streams share a bandwidth, so
+// sharing reports whether collectives of several streams share a bandwidth, so
 // that one of them that ends earlier can make another one longer.
 func (x *Analysis) sharing() bool {
 	if !x.Rules.Reflow {

@@ -12,7 +12,7 @@ import (
 	"perfsim/systems/work"
 )
 
-// Grouping is what rows are grouped by.
+// Grouping is the property by which rows are grouped.
 type Grouping string
 
 // The groupings.
@@ -30,8 +30,8 @@ func Groupings() []string {
 	return []string{string(ByOperator), string(ByLayer), string(BySource), string(ByOpcode), string(ByEngine), string(ByKernel)}
 }
 
-// Group is what the rows of one operator, layer, line, opcode, engine or kernel
-// add up to, by executions.
+// Group is the sum over the rows of one operator, layer, line, opcode, engine
+// or kernel, by executions.
 type Group struct {
 	Name         string `json:"name"`         // the operator, layer, source line, opcode, lane or kernel
 	Instructions int    `json:"instructions"` // its rows
@@ -49,8 +49,9 @@ type Group struct {
 	// MFU is the time that the FLOPs take at their peak, over the busy time of
 	// the lane that is busy longest.
 	MFU *float64 `json:"mfu"`
-	// PerfectNS is what the FLOPs and bytes take at the peaks, whichever is
-	// longer: the time of a perfect kernel. Nil where it has neither.
+	// PerfectNS is the time of the FLOPs or the bytes at the peaks,
+	// whichever is longer: the time of a perfect kernel. Nil where it has
+	// neither.
 	PerfectNS *uint64 `json:"perfect_ns"`
 }
 

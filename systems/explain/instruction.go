@@ -28,7 +28,7 @@ type Neighbour struct {
 	// go, in ns; negative where it has not (an edge the model does not honour).
 	Gap     int64 `json:"gap_ns"`
 	Binding bool  `json:"binding"` // whether it sets the start of the consumer
-	// Apart tells that the two touch no common memory, as far as their
+	// Apart says that the two touch no common memory, as far as their
 	// operands say.
 	Apart bool `json:"apart"`
 }
@@ -139,7 +139,7 @@ func rowList(rows []components.InstrID, count int) string {
 	return b.String()
 }
 
-// Instruction tells all about instruction i.
+// Instruction returns everything known about instruction i.
 func (x *Analysis) Instruction(ctx context.Context, i components.InstrID) (*Instruction, error) {
 	w, m, a := x.World, x.World.Module, x.Why
 	if m.Instr.Flags.At(int(i))&components.FlagLoop != 0 {

@@ -218,7 +218,7 @@ func (x *Analysis) falseDependencies(path *attribute.PathReport) *Lint {
 		Text: fmt.Sprintf("%d dependencies on the critical path join instructions that touch no common memory", count)}
 }
 
-// isFalse tells whether the dependency of i on p that cause stands for is
+// isFalse reports whether the dependency of i on p that cause stands for is
 // known not to follow from their operands.
 func isFalse(m *components.Module, p, i components.InstrID, cause components.Cause) bool {
 	switch cause {
@@ -233,7 +233,7 @@ func isFalse(m *components.Module, p, i components.InstrID, cause components.Cau
 	return direct && touch(m, p, i) == overlap.No
 }
 
-// touch tells whether instructions p and i touch common memory that one of
+// touch reports whether instructions p and i touch common memory that one of
 // them writes.
 func touch(m *components.Module, p, i components.InstrID) overlap.Answer {
 	if name := m.OpcodeName(m.Instr.Opcode.At(int(i))); name == "MATMUL" || name == "LDWEIGHTS" {
@@ -263,7 +263,7 @@ func touch(m *components.Module, p, i components.InstrID) overlap.Answer {
 	return answer
 }
 
-// aside tells whether operand r touches no memory.
+// aside reports whether operand r touches no memory.
 func aside(m *components.Module, r int) bool {
 	switch m.Operands.Kind.At(r) {
 	case components.OperandImmediate, components.OperandImmediateArray, components.OperandSymbolicImmediate, components.OperandRegister:

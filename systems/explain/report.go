@@ -1,7 +1,7 @@
-// Package explain makes the report that says why a prediction is what it is:
-// what bounds it, the causes that cost most with their places and what each
-// is worth at most, what every engine's time is, and what a person who knows
-// the machine would look at first.
+// Package explain makes the report of the causes of a prediction: what bounds
+// it, the causes that cost most with their places and what each is worth at
+// most, what every engine's time is, and what a person who knows the machine
+// would look at first.
 package explain
 
 import (
@@ -37,10 +37,10 @@ type Cause struct {
 	Kind  string  `json:"kind"`    // "work", "constraint" or "runtime"
 	NS    uint64  `json:"path_ns"` // time on the critical path of run A
 	Share float64 `json:"path_share"`
-	// AtMost is what the prediction would fall by if the work took no time or
-	// the constraint did not exist: the difference of two predictions where
-	// Exact is set, else an upper bound where Bounded is. Of other causes
-	// nothing is known but their time on the path.
+	// AtMost is the fall of the prediction if the work took no time or the
+	// constraint did not exist: the difference of two predictions where Exact
+	// is set, else an upper bound where Bounded is. Of other causes nothing
+	// is known but their time on the path.
 	AtMost  uint64  `json:"at_most_ns"`
 	Gain    float64 `json:"at_most_share"` // at_most_ns over latency_ns
 	Exact   bool    `json:"exact"`
@@ -102,7 +102,7 @@ type Pattern struct {
 	Example string  `json:"example"`
 }
 
-// Buffer is what one buffer's anti-dependencies cost.
+// Buffer is the cost of one buffer's anti-dependencies.
 type Buffer struct {
 	Name    string  `json:"name"`             // buffer: tensor, or memory and address range
 	Tensor  string  `json:"tensor,omitempty"` // tensor that lies there
@@ -326,11 +326,11 @@ func (x *Analysis) buffers(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// timesWork tells whether the model times work by itself, from the machine and
-// the moment at which it runs, not from the costs of the instructions.
+// timesWork reports whether the model times work by itself, from the machine
+// and the moment at which it runs, not from the costs of the instructions.
 func (x *Analysis) timesWork() bool { return x.World.Config.Model == components.Calibrated }
 
-// semaphores tells whether the model follows the semaphores of the input: it
+// semaphores reports whether the model follows the semaphores of the input: it
 // does not see single dependencies left out.
 func (x *Analysis) semaphores() bool { return x.World.BySemaphores() }
 

@@ -38,7 +38,7 @@ type DMARow struct {
 	Percent   float64 `json:"error_p50_percent"`   // median error over the measured time
 }
 
-// Sensitivity is what ten per cent of a constant change.
+// Sensitivity is the change of predictions by ten per cent of a constant.
 type Sensitivity struct {
 	Name  string  `json:"name"` // constant of the machine
 	Value float64 `json:"value"`
@@ -49,7 +49,7 @@ type Sensitivity struct {
 	Most float64 `json:"most_percent"`
 }
 
-// Accuracy is everything that tells how well the model predicts.
+// Accuracy is the evidence of how well the model predicts.
 type Accuracy struct {
 	Fit         *Fit          `json:"fit"`           // to all profiles
 	Cases       []Case        `json:"cases"`         // profiles left out in turn
@@ -157,8 +157,8 @@ func cases() []predictor {
 
 const nominalWindow = 4096 * 100.0 / 120
 
-// shift is what has to be added to the model's times so that the kernel
-// starts when the measured one does, in ns.
+// shift is the time to add to the model's times so that the kernel starts when
+// the measured one does, in ns.
 func (p *profile) shift(ctx context.Context, mach *machine.Machine) (float64, error) {
 	pr, err := calibrated.Predict(ctx, p.m, mach, calibrated.Options{})
 	if err != nil {

@@ -128,7 +128,7 @@ func engineOf(name string) string {
 // fitOp fits one operation: cycles per element where sizes differ by a factor
 // of two or more and the given ones do not explain them, then the base from
 // intervals and the latency from instructions on an idle engine. Where no
-// interval was seen the base is what the duration leaves of latency lat.
+// interval was seen the base is the duration less latency lat.
 func fitOp(o *opSamples, per, cycle, lat float64) (opFit, bool) {
 	f := opFit{per: per}
 	n, d := o.intervalN, o.interval

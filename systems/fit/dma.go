@@ -273,7 +273,7 @@ func (p *profile) dmaDelays(s *samples, d *calibrated.DMAConstants) {
 	}
 }
 
-// shared tells whether another transfer moved data while t did.
+// shared reports whether another transfer moved data while t did.
 func (p *profile) shared(t *transfer) bool {
 	for k := range p.transfers {
 		o := &p.transfers[k]
@@ -284,7 +284,7 @@ func (p *profile) shared(t *transfer) bool {
 	return false
 }
 
-// overlapped tells whether another transfer moved data in the opposite
+// overlapped reports whether another transfer moved data in the opposite
 // direction while t did.
 func (p *profile) overlapped(t *transfer) bool {
 	for k := range p.transfers {

@@ -122,7 +122,7 @@ func (f *Fit) fit(ctx context.Context, profiles []*profile) error {
 }
 
 // dropStale removes special gaps that an earlier fit found and this one did
-// not: their engine's general gap is what was measured.
+// not: the measured gap is their engine's general one.
 func dropStale(s *samples, cal *machine.Calibrated) {
 	for _, name := range cal.Names() {
 		engine, pair, ok := gapName(name)

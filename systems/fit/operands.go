@@ -10,7 +10,8 @@ import (
 	"perfsim/components"
 )
 
-// traceShape is what a cost formula needs of an instruction's operands.
+// traceShape has the properties of an instruction's operands that a cost
+// formula needs.
 type traceShape struct {
 	elems, outElems uint64 // per partition: the most of any operand, that of the first output
 	dtype           components.DType

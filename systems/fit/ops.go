@@ -36,7 +36,7 @@ type OpRoofline struct {
 	Ideal   *float64 `json:"vendor_ideal_error_percent"`
 }
 
-// shape is what one operator works on, and how long it took.
+// shape is the work of one operator and its time.
 type opShape struct {
 	bytes, macs float64 // of one core
 	ns, ideal   float64

@@ -183,13 +183,13 @@ func (p *profile) raised(i uint32, in uint8, limit float64) float64 {
 	return at
 }
 
-// compiled tells whether row i is the compiler's rather than the runtime's.
+// compiled reports whether row i is the compiler's rather than the runtime's.
 func (p *profile) compiled(i uint32) bool {
 	pc := p.m.Instr.CompilerPC
 	return pc.Len() == 0 || pc.At(int(i)) > 0
 }
 
-// full tells whether the PE's clock is full from a to b, slow whether it is
+// full reports whether the PE's clock is full from a to b, slow whether it is
 // slow all the time.
 func (p *profile) full(a, b float64) bool {
 	for _, w := range p.windows {

@@ -8,7 +8,7 @@ import (
 	"perfsim/components/machine"
 )
 
-// estimator tells how the measurements of a constant become its value.
+// estimator is the way from the measurements of a constant to its value.
 type estimator uint8
 
 const (
@@ -21,8 +21,8 @@ const (
 type samples struct {
 	values map[string][]float64
 	how    map[string]estimator
-	// n and bounds replace what the values tell of a constant that is
-	// concluded rather than measured.
+	// n and bounds replace the values' own of a constant that is concluded
+	// rather than measured.
 	n      map[string]int
 	bounds map[string][2]float64
 }

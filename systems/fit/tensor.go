@@ -34,7 +34,7 @@ func (p *profile) matmuls(mach *machine.Machine) []matmul {
 			x.cols, _ = nominal.Columns(int(i))
 			if k > 0 && nominal.PE(int(list[k-1])) == cost.PELoad {
 				x.load, x.hasLoad = list[k-1], true
-				// A matmul's own text does not tell a transpose; its weights' does.
+				// A matmul's own text does not show a transpose; its weights' does.
 				x.transposed = x.transposed || p.m.Instr.Flags.At(int(x.load))&components.FlagTranspose != 0
 				x.kind = calibrated.LoadKindOf(p.m, x.load)
 			}

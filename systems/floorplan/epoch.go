@@ -93,7 +93,7 @@ type Chip struct {
 	Device    int
 	Graphs    []string
 	Ops       []Placement
-	Cores     int // sum of grid sizes, which is what the chip is asked for
+	Cores     int // sum of grid sizes: the cores that the chip is asked for
 	Used      int // distinct cores inside the grid
 	Capacity  int
 	OutOfGrid int // operators that leave the grid

@@ -15,8 +15,8 @@ import (
 	"perfsim/systems/place"
 )
 
-// Cost is what the simulation of an epoch knows about a chip, in cycles of a
-// core where nothing else is said.
+// Cost describes a chip to the simulation of an epoch, in cycles of a core
+// where nothing else is said.
 type Cost struct {
 	ClockMHz float64
 	Matmul   map[string]float64 // one 32 x 32 x 32 tile product, by fidelity
@@ -69,9 +69,8 @@ type OpResult struct {
 	Start, End uint64 // ns, of the first and last block
 }
 
-// SimResult is a simulated epoch. Run A has the buffers that the netlist
-// gives, run B endless ones: the difference is what waiting for buffer space
-// costs.
+// SimResult is a simulated epoch. Run A has the buffers that the netlist gives,
+// run B endless ones: the difference is the cost of waiting for buffer space.
 type SimResult struct {
 	Epoch   int
 	Inputs  int
@@ -355,7 +354,7 @@ func (b *simBuilder) run() {
 	}
 }
 
-// ready tells whether block k of operator i has its inputs and room.
+// ready reports whether block k of operator i has its inputs and room.
 func (b *simBuilder) ready(i, k int, drop map[[2]int]bool) bool {
 	s := &b.ops[i]
 	for _, p := range s.producers {

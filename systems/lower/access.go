@@ -63,8 +63,8 @@ type part struct {
 // whole is all of a region.
 func whole(r *region) part { return part{r: r, hi: r.bytes} }
 
-// inMem declares an access to device memory; bytes are what moves where that
-// is not all of the part.
+// inMem declares an access to device memory; bytes is the traffic where it is
+// not all of the part.
 func (f *fn) inMem(role components.OperandRole, p part, bytes int64, d components.DType) {
 	e := &f.l.e
 	r := p.r
@@ -97,8 +97,8 @@ func (f *fn) inMem(role components.OperandRole, p part, bytes int64, d component
 }
 
 // placeOf returns the device memory of a value: bytes off to off+ext of a
-// region, which it fills or, as a slice with steps, lies in; anywhere tells
-// that only the running program knows where.
+// region, which it fills or, as a slice with steps, lies in; anywhere says that
+// only the running program knows where.
 func (f *fn) placeOf(v int32) (r *region, off, ext int64, anywhere bool) {
 	x := &f.values[v]
 	if x.hbm != nil || x.base < 0 {

@@ -2,8 +2,9 @@ package lower
 
 import "perfsim/components/machine"
 
-// array is what the lowering asks of a machine: the sizes that tiles are cut
-// to. Whatever the description does not say has the Neuron core's value.
+// array has the properties of a machine that the lowering uses: the sizes that
+// tiles are cut to. Whatever the description does not say has the Neuron core's
+// value.
 type array struct {
 	parts     int64 // partitions of SBUF, rows of the matmul array
 	statM     int64 // columns of the stationary tensor

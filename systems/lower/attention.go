@@ -164,7 +164,7 @@ func (f *fn) backToScores(d *flat, a *attention, args *[]ref) (int32, bool) {
 	return to, true
 }
 
-// leadsToDot tells whether a value is made of a product by elementwise
+// leadsToDot reports whether a value is made of a product by elementwise
 // operators and transposes.
 func (f *fn) leadsToDot(v int32, depth int) bool {
 	d := f.defOf(v)
@@ -322,7 +322,7 @@ func (p *attend) rooms(q, k int32) {
 	}
 }
 
-// wholeQ tells whether the queries of all row blocks of a group come at once.
+// wholeQ reports whether the queries of all row blocks of a group come at once.
 func (p *attend) wholeQ() bool { return p.m*p.group <= 16*p.parts }
 
 // bring loads what the heads of a group have of queries, keys and values,

@@ -30,7 +30,7 @@ func (f *fn) number(v int32) (float64, bool) {
 	}
 }
 
-// fixedScalar tells whether all elements of a value are one constant, be its
+// fixedScalar reports whether all elements of a value are one constant, be its
 // value known or not.
 func (f *fn) fixedScalar(v int32) bool {
 	for {
@@ -102,8 +102,8 @@ func (f *fn) repeatedAlong(v int32, d int64) (ref, bool) {
 	return x.args[0], true
 }
 
-// cone is what lies between a value x and one that is computed of it alone:
-// elementwise operators with constants and with values of x's own rows.
+// cone has the operators between a value x and one that is computed of it
+// alone: elementwise operators with constants and with values of x's own rows.
 type cone struct {
 	f       *fn
 	x       int32
@@ -128,7 +128,7 @@ func (c *cone) take(d *flat) bool {
 	return true
 }
 
-// whole tells whether v, as large as x, is made of x alone.
+// whole reports whether v, as large as x, is made of x alone.
 func (c *cone) whole(v int32) bool {
 	if v == c.x {
 		return true
@@ -155,7 +155,7 @@ func (c *cone) whole(v int32) bool {
 	return true
 }
 
-// perRow tells whether v, one value a row, is made of x's rows.
+// perRow reports whether v, one value a row, is made of x's rows.
 func (c *cone) perRow(v int32) bool {
 	f := c.f
 	if f.fixedScalar(v) {
@@ -208,7 +208,7 @@ func (f *fn) reducedRow(d *flat) (int64, bool) {
 	return n, n > 1
 }
 
-// closed tells whether nobody but the cone and the operator it ends in reads
+// closed reports whether nobody but the cone and the operator it ends in reads
 // what the cone makes.
 func (c *cone) closed(root int32) bool {
 	for _, i := range c.ops {

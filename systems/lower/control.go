@@ -145,8 +145,8 @@ func (f *fn) allOf(x *flat) {
 }
 
 // collective lowers a collective as one CollectiveCompute on a stream: that of
-// its replica groups. Its bytes are what one device puts
-// in; what the algorithm moves is the cost model's.
+// its replica groups. Its bytes are the input of one device; what the algorithm
+// moves is the cost model's.
 func (f *fn) collective(i int32) {
 	x := &f.flats[i]
 	g := f.l.g
@@ -190,7 +190,7 @@ func (l *lowerer) stream(op opgraph.OpID) uint16 {
 		}
 	} else {
 		r, _ := g.ReplicaGroups(op) // all devices where none are stated
-		const most = 1 << 12        // members of a group that tell groups apart
+		const most = 1 << 12        // members of a group by which groups are distinguished
 		key = strconv.AppendInt(append(key, 'g'), r.Count(), 10)
 		if r.Size() <= most {
 			for _, d := range r.AppendGroup(nil, 0) {

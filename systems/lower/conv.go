@@ -33,7 +33,7 @@ func (f *fn) convKernel(i int32, c opgraph.ConvSize) {
 	p.kernel(i)
 }
 
-// fewAGroup tells whether a convolution has so few features a group that its
+// fewAGroup reports whether a convolution has so few features a group that its
 // products would leave the array nearly empty.
 func fewAGroup(c opgraph.ConvSize, groups int64) bool {
 	return groups > 1 && c.Out%groups == 0 && c.Out/groups*c.In <= 8

@@ -10,8 +10,8 @@ import (
 	"perfsim/components/opgraph"
 )
 
-// This file gives sizes to the dimensions that a graph leaves open ('?'): those
-// of the entry's parameters from Options.Dims, the others by inference.
+// This file gives sizes to the dynamic dimensions ('?') of a graph: those of
+// the entry's parameters from Options.Dims, the others by inference.
 
 // AnyDim is the name in Options.Dims that stands for every unknown dimension.
 const AnyDim = "?"
@@ -309,7 +309,7 @@ func (d *dimSetter) infer(op opgraph.OpID, kind opgraph.OpKind, s opgraph.ShapeI
 			if n != opgraph.DimUnknown {
 				known = opgraph.MulSize(known, n)
 			} else if at >= 0 {
-				return d.with(s, dims) // two: nothing tells them apart
+				return d.with(s, dims) // two: nothing distinguishes them
 			} else {
 				at = i
 			}

@@ -91,9 +91,9 @@ func (f *fn) operandOf(a ref, contract []int64) int32 {
 
 // sideOf returns what a product reads as an operand: the value itself, a copy
 // with rows and columns exchanged, or, where that copy would not stay on chip,
-// the value with the word that its blocks are turned as they are brought in.
-// In a product of two parameters the first is data, which the host does not lay
-// out for its reader: with tells that this is one.
+// the value with the word that its blocks are turned as they are brought in. In
+// a product of two parameters the first is data, which the host does not lay
+// out for its reader: with says that this is one.
 func (f *fn) sideOf(a ref, contract []int64, with, onTheWay bool) (v int32, turn bool) {
 	x := &f.values[a.v]
 	x.lastOn = f.kern
@@ -109,8 +109,8 @@ func (f *fn) sideOf(a ref, contract []int64, with, onTheWay bool) (v int32, turn
 	return f.turnedCopy(a.v, k), false
 }
 
-// contractedRow returns how many elements an operand has in a row, where that
-// is what a product contracts and the operand does not come contracted; else 0.
+// contractedRow returns how many elements an operand has in a row, where a
+// product contracts that dimension and the operand is not transposed; else 0.
 func (f *fn) contractedRow(a ref, contract []int64) int64 {
 	x := &f.values[a.v]
 	if x.konst || x.contracted || len(contract) == 0 {

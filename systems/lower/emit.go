@@ -222,7 +222,7 @@ func (e *emitter) dedupe() {
 	e.preds = slices.CompactFunc(e.preds, func(a, b uint32) bool { return a&ecs.TargetMask == b&ecs.TargetMask })
 }
 
-// inLoop tells whether row p of the block lies in a closed loop.
+// inLoop reports whether row p of the block lies in a closed loop.
 func (b *openBlock) inLoop(p uint32) bool {
 	lo, hi := 0, len(b.closed)
 	for lo < hi {

@@ -206,7 +206,7 @@ func (x *expander) spread(from opgraph.OpID, a opgraph.OpID, shape opgraph.Shape
 	return op
 }
 
-// marker hands its operands on: it tells the compiler something about them.
+// marker hands its operands on: it is a hint to the compiler about them.
 func (x *expander) marker(op opgraph.OpID) (opgraph.OpID, bool) {
 	g := x.r.From
 	args := g.Operands(op)

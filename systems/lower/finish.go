@@ -14,11 +14,11 @@ type finishStep struct {
 	vector bool  // the operand is one value a column of the result
 }
 
-// finish is what is done to the sums of a product as they leave PSUM. The
-// first instruction reads the bank, so that no copy is needed.
+// finish is the work on the sums of a product as they leave PSUM. The first
+// instruction reads the bank, so that no copy is needed.
 type finish struct {
 	steps []finishStep
-	// perPart tells that vectors are one value a partition, so that one
+	// perPart says that vectors are one value a partition, so that one
 	// instruction does scale, shift and function.
 	perPart bool
 }
@@ -191,7 +191,7 @@ type leaving struct {
 	f   *fn
 	fin *finish
 	out int32
-	// perPart tells that the columns of the result, as the graph has them, lie
+	// perPart says that the columns of the result, as the graph has them, lie
 	// on the partitions.
 	perPart bool
 	width   int64 // columns of a tile

@@ -67,7 +67,7 @@ type flat struct {
 	me    int32
 
 	gone   bool       // its work is in the instructions of a later operator
-	recipe *recipe    // how it is done where stepsOf does not tell
+	recipe *recipe    // its instructions where stepsOf has none
 	attn   *attention // it is an attention
 	fin    *finish    // a product: what is done to its sums as they leave PSUM
 }
@@ -457,9 +457,9 @@ func (f *fn) permutedMinor(op opgraph.OpID, r ref) int8 {
 	return int8(slices.Index(perm, from))
 }
 
-// onlyProducts tells whether every user of a transpose is a matrix product,
-// perhaps behind reshapes and bitcasts: the product reads it through its
-// access patterns.
+// onlyProducts reports whether every user of a transpose is a matrix product,
+// perhaps behind reshapes and bitcasts: the product reads it through its access
+// patterns.
 func (f *fn) onlyProducts(c opgraph.CompID, op opgraph.OpID) bool {
 	g := f.l.g
 	if g.Comps.Root[c] == op {

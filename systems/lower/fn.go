@@ -51,7 +51,7 @@ func (f *fn) lower() error {
 	return l.e.err
 }
 
-// invariants tells, for the body of a while, which leaves of the state it
+// invariants marks, for the body of a while, the leaves of the state that it
 // hands on unchanged.
 func (l *lowerer) invariants(c opgraph.CompID) map[int]bool {
 	g := l.g
@@ -214,7 +214,7 @@ func (k *kernelRun) add(i int32, x *flat) {
 	}
 }
 
-// overRows tells whether a reduce sums over more than the elements of a row.
+// overRows reports whether a reduce sums over more than the elements of a row.
 func (f *fn) overRows(x *flat) bool {
 	p := &pass{f: f, space: f.spaceOf(x), parts: f.l.arr.parts}
 	o := mapOp{x: x}

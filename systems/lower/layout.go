@@ -59,7 +59,7 @@ func (f *fn) layouts() {
 	}
 }
 
-// repeats tells whether a value is an access pattern of a smaller one.
+// repeats reports whether a value is an access pattern of a smaller one.
 func (f *fn) repeats(v int32) bool {
 	d := f.defOf(v)
 	return d != nil && d.kind == opgraph.OpBroadcast
@@ -76,7 +76,7 @@ func (f *fn) madeEitherWay(d int32) bool {
 	return false
 }
 
-// contractsLast tells whether product x contracts the last dimension of its
+// contractsLast reports whether product x contracts the last dimension of its
 // operand v wherever it reads it.
 func (f *fn) contractsLast(x *flat, v int32) bool {
 	if x.fin != nil {

@@ -18,7 +18,7 @@ import (
 // graph; its value is the name of the graph's format, or "graph".
 const attributeLowered = "perfsim.lowered"
 
-// Result is a lowered module with what there is to tell about it.
+// Result is a lowered module with its report.
 type Result struct {
 	Module *components.Module
 	Report Report
@@ -199,7 +199,7 @@ func (l *lowerer) function(c opgraph.CompID) error {
 	return nil
 }
 
-// totals is what the graph asks for, with the trip counts in force.
+// totals is the work of the graph, with the trip counts in force.
 func (l *lowerer) totals() opgraph.Totals {
 	g := l.g
 	for op := range opgraph.OpID(g.NumOps()) {
@@ -232,7 +232,7 @@ func (l *lowerer) trip(op opgraph.OpID) (int64, string) {
 	return l.opt.DefaultTrip, "default"
 }
 
-// small tells whether a computation is laid out where it is called.
+// small reports whether a computation is laid out where it is called.
 func (l *lowerer) small(c opgraph.CompID) bool {
 	if l.sizes[c] == 0 {
 		n := 1

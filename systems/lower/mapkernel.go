@@ -188,7 +188,7 @@ func (p *pass) layout() {
 	}
 }
 
-// classify tells what each operator is to the pass.
+// classify decides the role of each operator in the pass.
 func (p *pass) classify() {
 	f := p.f
 	room := f.l.arr.budget / 4
@@ -443,7 +443,7 @@ func (e noRoomError) Error() string {
 	return "SBUF has no room for a tile of " + itoa(int(e.bytes)) + " bytes per partition; --buffers may be too many"
 }
 
-// escapes tells whether a result of operator i is read outside the pass.
+// escapes reports whether a result of operator i is read outside the pass.
 func (p *pass) escapes(i int) bool {
 	f := p.f
 	for _, v := range p.ops[i].out {
@@ -462,7 +462,7 @@ func (p *pass) holds(flatIndex int32) bool {
 	x := &p.f.flats[flatIndex]
 	first := p.ops[0].x
 	last := p.ops[len(p.ops)-1].x
-	// Flats of a pass are neighbours, so that their order tells.
+	// Flats of a pass are neighbours, so that their order decides.
 	return p.f.index(x) >= p.f.index(first) && p.f.index(x) <= p.f.index(last)
 }
 

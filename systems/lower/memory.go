@@ -244,7 +244,7 @@ func (f *fn) store(v int32, from *region, t0, t1 int64, to part, bytes, parts, e
 func (f *fn) keep(v int32, n int, tile int64) *region {
 	x := &f.values[v]
 	most := f.l.arr.budget / shareOfSBUF
-	if f.readNext(v) { // what the kernel has on chip and this leave a third
+	if f.readNext(v) { // the kernel's values on chip and this one leave a third
 		most = max(most, min(f.l.arr.budget*9/16, f.l.arr.budget*2/3-f.inUse()))
 	}
 	if int64(n)*tile > most || !f.usedLater(v) {
@@ -270,7 +270,7 @@ func (f *fn) inUse() (bytes int64) {
 	return bytes
 }
 
-// readNext tells whether the next operator that does anything is the only one
+// readNext reports whether the next operator that does anything is the only one
 // that reads a value.
 func (f *fn) readNext(v int32) bool {
 	next := f.cur + 1
@@ -281,7 +281,7 @@ func (f *fn) readNext(v int32) bool {
 	return len(u) == 1 && u[0] == next && !f.values[v].out
 }
 
-// fixed tells whether nobody updates a value in place.
+// fixed reports whether nobody updates a value in place.
 func (f *fn) fixed(v int32) bool {
 	for _, u := range f.values[v].users {
 		switch f.flats[u].kind {
@@ -292,7 +292,7 @@ func (f *fn) fixed(v int32) bool {
 	return true
 }
 
-// inPlace tells whether what takes the place of v may overwrite it: nobody
+// inPlace reports whether what takes the place of v may overwrite it: nobody
 // reads it or a slice of it later.
 func (f *fn) inPlace(v int32) bool {
 	if f.usedLater(v) || f.values[v].base >= 0 {
@@ -306,12 +306,12 @@ func (f *fn) inPlace(v int32) bool {
 	return true
 }
 
-// readLater tells whether a value or a slice of it is read later.
+// readLater reports whether a value or a slice of it is read later.
 func (f *fn) readLater(v int32) bool {
 	return f.usedLater(v) || f.values[v].out || slices.ContainsFunc(f.values[v].slices, f.readLater)
 }
 
-// needsHBM tells whether a value must be in device memory anyway.
+// needsHBM reports whether a value must be in device memory anyway.
 func (f *fn) needsHBM(v int32) bool {
 	x := &f.values[v]
 	if x.out {
@@ -325,7 +325,7 @@ func (f *fn) needsHBM(v int32) bool {
 	return false
 }
 
-// readsChip tells whether a flat operator reads its operands from SBUF where
+// readsChip reports whether a flat operator reads its operands from SBUF where
 // they are there.
 func (f *fn) readsChip(u int32) bool {
 	k := f.flats[u].kind

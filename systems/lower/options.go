@@ -15,11 +15,11 @@ type Options struct {
 	// double buffering.
 	Buffers int
 	// DefaultTrip is the trip count of a while that states none and whose
-	// condition tells none.
+	// condition gives none.
 	DefaultTrip int64
 	// Trips are trip counts by the name of the while or of its body.
 	Trips map[string]int64
-	// Dims are the sizes of dimensions that the graph leaves open, by NAME.I
+	// Dims are the sizes of the graph's dynamic dimensions, by NAME.I
 	// (dimension I of parameter NAME), by NAME where one is open, or AnyDim.
 	Dims map[string]int64
 	// Cores is the number of cores that share the module: the graph becomes one
@@ -39,7 +39,7 @@ type Options struct {
 	// the call instead of becoming a function.
 	Inline int
 	// Infinite lowers for a machine whose buffers never end: no buffer is used
-	// again and nothing is spilled. It is what the compiler has before
+	// again and nothing is spilled. The compiler has such a module before
 	// allocation.
 	Infinite bool
 	// Operands writes access patterns and memory locations, about 200 bytes an
@@ -96,7 +96,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// TooManyError tells that a module would have more instructions than allowed.
+// TooManyError says that a module would have more instructions than allowed.
 type TooManyError struct{ Max int }
 
 func (e TooManyError) Error() string {
@@ -104,7 +104,7 @@ func (e TooManyError) Error() string {
 		"--max-instructions raises the limit, without --no-compress long tile loops stay loops", e.Max)
 }
 
-// Treatment is what became of an operator.
+// Treatment is the way in which an operator was lowered.
 type Treatment uint8
 
 // The treatments.
@@ -120,7 +120,7 @@ func (t Treatment) String() string {
 	return [...]string{"lowered", "free", "estimated", "scalar"}[t]
 }
 
-// Account tells what became of the operators of one opcode in one way.
+// Account counts the operators of one opcode that were lowered in one way.
 type Account struct {
 	Opcode    string `json:"opcode"`
 	Treatment string `json:"treatment"`     // what becomes of the operator: its instructions, nothing, or an estimate
@@ -135,8 +135,8 @@ type Trip struct {
 	From  string `json:"from"`  // "known", "derived", "given" or "default"
 }
 
-// Report tells what lowering did. Counts are dynamic: what one run of the
-// module executes, loops and functions multiplied.
+// Report describes the lowering. Counts are dynamic: what one run of the module
+// executes, loops and functions multiplied.
 type Report struct {
 	Graph opgraph.Totals `json:"graph"` // what the graph asks for
 
@@ -171,7 +171,7 @@ type Report struct {
 	DRAMBytes int64     `json:"dram_bytes"`                    // device memory of parameters, outputs and intermediate values
 }
 
-// Conserved tells whether the module does what the graph asks for, to the
+// Conserved reports whether the module does what the graph asks for, to the
 // FLOP and the byte; the error names the first quantity that differs.
 func (r *Report) Conserved() error {
 	for _, q := range []struct {

@@ -149,7 +149,7 @@ func (p *pass) overPartitions(i int) {
 	o.acc = nil
 	m := f.l.arr.statM
 	perBank := f.l.arr.movN
-	groups := ceilDiv(cols, m*perBank) // a group is what one bank takes
+	groups := ceilDiv(cols, m*perBank) // a group fills one bank
 	var to *region
 	if groups == 1 {
 		p.finalRoom(o)

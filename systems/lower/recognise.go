@@ -7,8 +7,8 @@ import (
 	"perfsim/components/opgraph"
 )
 
-// how tells what one of several instructions of an operator goes over, where
-// that is not simply what the one before it made.
+// how names the input of one of several instructions of an operator, where it
+// is not the output of the one before.
 type how struct {
 	again bool  // reads the operator's operands, not what the step before made
 	few   bool  // values of which there is one a row
@@ -56,7 +56,7 @@ func (f *fn) recognise() {
 	}
 }
 
-// psum tells whether the machine sums up in PSUM, which engines read.
+// psum reports whether the machine sums up in PSUM, which engines read.
 func (l *lowerer) psum() bool { return l.arr.banks > 0 }
 
 // factors appends what a product of elementwise factors is a product of, but

@@ -78,8 +78,8 @@ func (l *lowerer) lost(x *Far) float64 {
 	return ns
 }
 
-// farReport sorts the operators that are far from their roofline by what they
-// lose, and tells the module's reader of the first.
+// farReport sorts the operators that are far from their roofline by their loss,
+// and notes the first.
 func (l *lowerer) farReport() {
 	slices.SortStableFunc(l.far, func(a, b Far) int { return cmp.Compare(l.lost(&b), l.lost(&a)) })
 	if len(l.far) == 0 {

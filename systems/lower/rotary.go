@@ -148,7 +148,7 @@ func (r *rotation) read(a ref) ref {
 	return a
 }
 
-// sliceOf tells which half of the last dimension an operator cuts out.
+// sliceOf says which half of the last dimension an operator cuts out.
 func (r *rotation) sliceOf(d *flat) (n int, ok bool) {
 	g := r.f.l.g
 	if d.kind != opgraph.OpSlice || len(d.args) != 1 || d.args[0].minor >= 0 || r.f.values[d.args[0].v].elems != 2*r.half {

@@ -137,7 +137,7 @@ func (f *fn) move(i int32, flags components.Flags) {
 }
 
 // copyAll copies the first bytes of a value to where another lies from byte at
-// on; anywhere tells that only the running program knows where that is.
+// on; anywhere says that only the running program knows where that is.
 func (f *fn) copyAll(from, to int32, at, bytes int64, anywhere bool, flags components.Flags) {
 	n := max(ceilDiv(bytes, copyBytes), 1)
 	f.l.e.loop(n, func(t int64) {

@@ -159,8 +159,8 @@ func (p *accesses) overwrite(list *int32, lo, hi int64) {
 	}
 }
 
-// noteWrite says that row wrote bytes lo to hi, which lie in the tile.
-// sparse tells that the tile may hold accesses of earlier owners.
+// noteWrite says that row wrote bytes lo to hi, which lie in the tile. sparse
+// says that the tile may hold accesses of earlier owners.
 func (p *accesses) noteWrite(t *tileState, a access, sparse bool) {
 	if i := t.w; i != 0 && t.r == 0 {
 		if x := p.at(i); x.lo == a.lo && x.hi == a.hi { // nothing else meets it
@@ -460,7 +460,7 @@ func (e *emitter) want(row uint32, ch, class uint8) {
 	}
 }
 
-// honours tells whether the placement honours an edge to row p: it is in the
+// honours reports whether the placement honours an edge to row p: it is in the
 // innermost open block and in no closed loop of it.
 func (e *emitter) honours(p uint32) bool {
 	b := &e.open[len(e.open)-1]
@@ -732,7 +732,7 @@ func (p *accesses) have(r *region, t int) int64 {
 	return hi - end
 }
 
-// reaches tells whether the last writer of a tile, which the present owner
+// reaches reports whether the last writer of a tile, which the present owner
 // made, wrote up to hi or further.
 func (p *accesses) reaches(t *tileState, hi int64) bool {
 	if t.w == 0 {

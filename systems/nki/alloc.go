@@ -110,7 +110,7 @@ func (s *space) give(at, n int64, now int32) {
 	s.holes = slices.Insert(s.holes, i, hole{at, at + s.round(n), now})
 }
 
-// usage is what allocation found.
+// usage is the result of allocation.
 type usage struct {
 	sbufPeak, psumPeak int64
 	spilled            int   // tiles that did not fit

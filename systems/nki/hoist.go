@@ -14,11 +14,11 @@ var unmovable = map[string]bool{
 	"RandGetState": true, "SetRandState": true, "Dropout": true, "RegisterAlu": true, "RegisterMove": true, "TensorLoad": true, "TensorSave": true,
 }
 
-// hoist is what a program computes anew in every iteration of a loop although
-// it is the same each time. The compiler of the old API takes it out of the
-// loop: the counters of public profiles on trn1 show a quarter to a twelfth of
-// the transposes that the sources of four kernels ask for (bmm, bmm_softmax,
-// lora, swiglu; docs/nki.md), and all of a fifth (matmul).
+// hoist is a value that a program computes in every iteration of a loop
+// although it is the same each time. The compiler of the old API takes it out
+// of the loop: the counters of public profiles on trn1 show a quarter to a
+// twelfth of the transposes that the sources of four kernels ask for (bmm,
+// bmm_softmax, lora, swiglu; docs/nki.md), and all of a fifth (matmul).
 type hoist struct {
 	step   map[int][]int32 // by step: the loops of which only the first iteration runs it
 	tensor [][]int32       // by tensor: the loops whose iterations share its blocks

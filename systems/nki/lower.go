@@ -184,7 +184,8 @@ func (b *builder) tables() {
 	names := make([]ecs.Symbol, len(b.rec.Tensors))
 	used := map[string]bool{}
 	// unique returns n, or n with a number where another location has it: a
-	// kernel may give two buffers one name, BIR JSON tells them apart by it.
+	// kernel may give two buffers one name, by which BIR JSON distinguishes
+	// them.
 	unique := func(n string) ecs.Symbol {
 		name := n
 		for k := 2; used[name]; k++ {
@@ -404,8 +405,8 @@ func (b *builder) candidates(op components.Opcode, flags components.Flags, form 
 	return nil
 }
 
-// affine tells whether a tensor_scalar is data x scale + bias, which Activation
-// computes too.
+// affine reports whether a tensor_scalar is data x scale + bias, which
+// Activation computes too.
 func affine(a *nkirecord.Attrs) bool {
 	return a.Op0 == "multiply" && (a.Op1 == "" || a.Op1 == "add") || a.Op0 == "add" && a.Op1 == ""
 }

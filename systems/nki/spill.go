@@ -14,8 +14,8 @@ import (
 // saved and 756 MB loaded again, where the profile of trn1 counts 754 and 757.
 const aheadShare = 0.1
 
-// spilling is what keeping tiles outside of SBUF moves, in bytes of all
-// partitions.
+// spilling is the traffic of tiles that are kept outside of SBUF, in bytes of
+// all partitions.
 type spilling struct {
 	saved, reloaded int64
 }
@@ -133,7 +133,7 @@ func (x *expander) live1(id uint32, i int32) {
 	t.last = max(t.last, i)
 }
 
-// resident is what spilling knows of a tile.
+// resident is the state of a tile for spilling.
 type resident struct {
 	uses   []int32 // rows, from the next one on
 	now    uint32  // the tile that stands for it
@@ -202,7 +202,7 @@ func (s *spiller) begin(core int) {
 	s.x.core = uint8(core)
 }
 
-// size is what a tile takes of a partition.
+// size is the number of bytes of a tile in a partition.
 func (s *spiller) size(id uint32) int64 {
 	return max((s.x.tiles[id].bytes+sbufAlign-1)/sbufAlign, 1) * sbufAlign
 }
@@ -266,7 +266,7 @@ func (s *spiller) row(i int32, r row, refs []ref) {
 	}
 }
 
-// reads tells whether a row reads a tile.
+// reads reports whether a row reads a tile.
 func (s *spiller) reads(id uint32, refs []ref) bool {
 	for k := range refs {
 		if refs[k].tile == id && refs[k].role != components.RoleOut {
@@ -276,7 +276,7 @@ func (s *spiller) reads(id uint32, refs []ref) bool {
 	return false
 }
 
-// covers tells whether a row writes all of a tile.
+// covers reports whether a row writes all of a tile.
 func (s *spiller) covers(id uint32, refs []ref) bool {
 	t := &s.x.tiles[id]
 	for k := range refs {

@@ -20,8 +20,8 @@ import (
 type chip struct {
 	name          string
 	width, height int
-	// linkRate is what tt-npe's model takes for the most that a link carries, in
-	// bytes a cycle; 0 where no figure is published.
+	// linkRate is the capacity of a link in tt-npe's model, in bytes a cycle; 0
+	// where no figure is published.
 	linkRate float64
 }
 
@@ -79,7 +79,7 @@ type Link struct {
 	Utilization *float64 `json:"utilization"`
 }
 
-// Report is what a trace says.
+// Report is the report of a trace.
 type Report struct {
 	File      string    `json:"file"`
 	Chip      string    `json:"chip"`         // chip whose grid and link rate were used
@@ -172,8 +172,8 @@ type netKey struct {
 	noc    uint8
 }
 
-// net is what the links of one network carry: two links begin at a node, along
-// the row and along the column.
+// net is the traffic of the links of one network: two links begin at a node,
+// along the row and along the column.
 type net struct {
 	bytes     []uint64
 	transfers []int

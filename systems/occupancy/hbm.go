@@ -60,7 +60,7 @@ func hbmOf(t *components.Timeline) Space {
 	return s
 }
 
-// function is what one function holds.
+// function is the memory of one function.
 type function struct {
 	from, to uint64 // its blocks on the axis
 	lives    []life

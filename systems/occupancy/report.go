@@ -10,7 +10,7 @@ import (
 	"perfsim/ecs"
 )
 
-// Report is what a module holds in the memories of its cores over time.
+// Report is the content of the memories of a module's cores over time.
 type Report struct {
 	// End is the end of the axis in ns: the top-level blocks one after the other,
 	// each once.
@@ -26,21 +26,22 @@ type Space struct {
 	Unit string `json:"unit"`       // bytes, or bytes of a partition
 	Size uint64 `json:"size_bytes"` // bytes that the machine has; of SBUF and PSUM, of a partition
 	// Peak is the most bytes that are held at once; of SBUF and PSUM, of a
-	// partition. Held is what is written and still needed: SBUF in cells of 64
-	// bytes, PSUM in banks, device memory by tensor from its first write to the
-	// last access (inputs from the start, outputs to the end of their function).
+	// partition. Held are bytes that are written and still needed: SBUF in cells
+	// of 64 bytes, PSUM in banks, device memory by tensor from its first write
+	// to the last access (inputs from the start, outputs to the end of their
+	// function).
 	Peak uint64 `json:"peak_bytes"`
 	At   uint64 `json:"at_ns"` // when it is first reached
 	Fits bool   `json:"fits"`  // whether the peak is at most the size
-	// Tensors are what is held at the peak, largest first.
+	// Tensors are those held at the peak, largest first.
 	Tensors []Tensor `json:"tensors"`
-	// Series is what is held from a time on, in time order.
+	// Series are the levels in time order.
 	Series []Level `json:"series"`
 	// Absent is why nothing is known; all else is empty then.
 	Absent string `json:"absent,omitempty"`
 }
 
-// Level is what is held from a time on.
+// Level is the bytes held from a time on.
 type Level struct {
 	NS    uint64 `json:"ns"`    // time from which on it holds
 	Bytes uint64 `json:"bytes"` // bytes held

@@ -41,7 +41,7 @@ const (
 	stateBanks   = 0x800 // writes several banks or uses several
 )
 
-// block is what the two loops of walk.go share.
+// block is shared by the two loops of walk.go.
 type block struct {
 	// Columns from the block's first row on.
 	off     *uint32
@@ -72,7 +72,7 @@ type block struct {
 
 	noBanks [blockRows]uint16 // the column where the rules have none; never written
 
-	// What the first loop tells the second.
+	// Results of the first loop for the second.
 	banked uint32               // not 0 where rows of the block use PSUM banks
 	state  [blockRows]uint32    // of what follows, what a row needs
 	slot   [blockRows]uint32    // where the lane is in free, in bytes

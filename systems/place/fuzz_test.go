@@ -36,7 +36,7 @@ func FuzzSnapshot(f *testing.F) {
 }
 
 // readAndPlace simulates the module in b where its check lets it through, and
-// tells whether it did.
+// reports whether it did.
 func readAndPlace(b []byte, mach *machine.Machine) bool {
 	src, err := format.FromBytes("damaged", b)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 
 // Loops that count their trips. Where Config.Loops is "trips" the body of a
 // loop is placed again and again, on from where it left lanes, banks and
-// queues, as if it were written out, until its iterations are alike: every
-// lane then moves on by the same time from one iteration (or from one group
-// of a few iterations) to the next as it did before. The iterations between
-// are leapt over, all that the body uses moves on by as many of its own
-// periods, and the last iterations are placed again. They tell whether the
-// period still holds behind the leap; where it does not, a lane caught up with
-// another one on the way, and the leap was too wide. The events of a body are
-// those of its last iteration.
+// queues, as if it were written out, until its iterations are alike: every lane
+// then moves on by the same time from one iteration (or from one group of a few
+// iterations) to the next as it did before. The iterations between are leapt
+// over, all that the body uses moves on by as many of its own periods, and the
+// last iterations are placed again. They show whether the period still holds
+// behind the leap; where it does not, a lane caught up with another one on the
+// way, and the leap was too wide. The events of a body are those of its last
+// iteration.
 
 // maxPeriod is how many iterations may make a period: lanes that hand work to
 // each other crosswise take turns.
@@ -35,7 +35,7 @@ type looper struct {
 	budget int64
 	mark   []uint32 // by lane: its place in the list of a body being looked at
 	uses   map[int]*use
-	// beyond tells that a run went beyond farthest.
+	// beyond says that a run went beyond farthest.
 	beyond [2]bool
 }
 
@@ -58,7 +58,7 @@ func (k *kernel) trips(ctx context.Context, b int) error {
 	return nil
 }
 
-// use is what the rows of a body use.
+// use has the resources that the rows of a body use.
 type use struct {
 	lanes []laneUse
 	slots []int    // PSUM banks
@@ -69,7 +69,7 @@ type use struct {
 	size   int
 	// pushes is how many transfers an iteration triggers, by ring.
 	pushes []int
-	// streams tells that there are collectives which share bandwidth.
+	// streams says that there are collectives which share bandwidth.
 	streams bool
 }
 
@@ -293,7 +293,7 @@ func ringAfter(flying []uint64, depth, made int, n uint64, step func(j int) uint
 	return out
 }
 
-// alike tells whether from a to b all times move on by as much as from c to
+// alike reports whether from a to b all times move on by as much as from c to
 // d. A place in a ring that was free at a is no time.
 func alike(a, b, c, d []pair, rings int) bool {
 	for i := range a {
@@ -393,8 +393,8 @@ func (k *kernel) repeat(ctx context.Context, b int, next *int) error {
 // any case: what they take of the bandwidth depends on what runs in parallel with them.
 const shareTrips = 64
 
-// settled tells whether nothing from before the loop shows any more, behind so
-// many iterations, but in the times that look gives: the transfers in flight
+// settled reports whether nothing from before the loop shows any more, behind
+// so many iterations, but in the times that look gives: the transfers in flight
 // are the loop's own.
 func (k *kernel) settled(u *use, done uint64) bool {
 	if u.streams && done < shareTrips {
@@ -408,8 +408,8 @@ func (k *kernel) settled(u *use, done uint64) bool {
 	return true
 }
 
-// try leaps n periods of c iterations on, places c more and tells whether they
-// took what the period does; where not, all is as before.
+// try leaps n periods of c iterations on, places c more and reports whether
+// they took what the period does; where not, all is as before.
 func (k *kernel) try(u *use, before, now []pair, n uint64, c int, done *uint64, iterate func() error, history *[][]pair) (held bool, err error) {
 	old, was, far := k.save(u), *done, k.loop.beyond
 	k.leap(u, before, now, n, uint64(c))

@@ -72,7 +72,7 @@ func RunPlain(ctx context.Context, w *components.World, rules Rules) error {
 	return run(ctx, w, rules, nil, false)
 }
 
-// run is RunRules; assembly tells whether it may be used, kept what of an
+// run is RunRules; assembly reports whether it may be used, kept what of an
 // earlier placement stays.
 func run(ctx context.Context, w *components.World, rules Rules, kept *earlier, assembly bool) error {
 	m := w.Module

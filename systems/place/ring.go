@@ -14,7 +14,7 @@ type ring struct {
 }
 
 // push enters a transfer whose trigger is ready at start, and returns when the
-// trigger can start. next tells the next dispatch of the transfer from that.
+// trigger can start. next returns the next dispatch of the transfer from that.
 func (r *ring) push(start pair, next func(pair) pair) pair {
 	if r.depth == 0 {
 		return start
@@ -33,7 +33,8 @@ func (r *ring) push(start pair, next func(pair) pair) pair {
 	return start
 }
 
-// HasTransfer tells whether the transfer of trigger i is in the row behind it.
+// HasTransfer reports whether the transfer of trigger i is in the row behind
+// it.
 func HasTransfer(m *components.Module, i uint32) bool {
 	f := m.Instr.Flags.Slice()
 	return int(i)+1 < len(f) && f[i+1]&components.FlagTransfer != 0

@@ -53,7 +53,7 @@ var table = [...]Rule{
 		Params: []string{"latency.*"}, Constraint: "output dependencies", Edges: "output", Class: components.ClassOutput},
 	{Cause: components.CauseOrdered, Doc: "An ordered instruction starts when the one before it has left its lane; after a DMA trigger when the transfer has ended; after a collective, where it is itself a collective or runs on Pool, when that collective's inputs had arrived.",
 		Params: []string{"issue.*"}, Constraint: "ordering edges", Edges: "ordered", Class: components.ClassOrdered},
-	{Cause: components.CauseBank, Doc: "An instruction that writes a PSUM bank starts when the last user of the bank has left its lane; where the input does not tell the bank, when the last such write of the core has.",
+	{Cause: components.CauseBank, Doc: "An instruction that writes a PSUM bank starts when the last user of the bank has left its lane; where the input does not name the bank, when the last such write of the core has.",
 		Constraint: "PSUM banks", Name: "banks", Switch: func(r *Rules) *bool { return &r.Banks }, waits: waitBanks, takes: takeBanks},
 	{Cause: components.CauseCoupling, Doc: "DVE and Pool share a port: neither starts before the other has left its lane. Activation starts when the PSUM writes of both have ended.",
 		Constraint: "engine couplings", Name: "couplings", Switch: func(r *Rules) *bool { return &r.Couplings }, waits: waitCoupled, takes: takePSUM},
@@ -177,14 +177,14 @@ type site struct {
 	chained bool   // writes PSUM in banks that are not known
 }
 
-// Chained tells whether an instruction writes PSUM and its banks are not known:
-// the documented simulator then goes by the list psum_writer_chain. Its contents
-// are not published; here it is the last of these writes of the core.
+// Chained reports whether an instruction writes PSUM and its banks are not
+// known: the documented simulator then goes by the list psum_writer_chain. Its
+// contents are not published; here it is the last of these writes of the core.
 func Chained(flags components.Flags, banks uint16) bool {
 	return flags&components.FlagDstPSUM != 0 && banks>>numBanks == 0
 }
 
-// Resources tells the slots of the instructions of one module under one set of
+// Resources finds the slots of the instructions of one module under one set of
 // rules. Most instructions use no bank and are no barrier; what they wait for
 // and take depends on their lane alone and is worked out once.
 type Resources struct {

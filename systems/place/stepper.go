@@ -58,7 +58,7 @@ func (s *Stepper) queue(i uint32) uint64 {
 	return 0
 }
 
-// QueueReady tells whether the DMA queue of instruction i has room at time t;
+// QueueReady reports whether the DMA queue of instruction i has room at time t;
 // true for what is no trigger.
 func (s *Stepper) QueueReady(i uint32, t uint64) bool {
 	return s.k.m.Instr.Flags.At(int(i))&components.FlagTrigger == 0 || !s.k.rules.Rings || s.queue(i) <= t

@@ -48,14 +48,14 @@ func (s *Stream) Place(ctx context.Context, lo, hi uint32) error { return s.k.wa
 // Last returns the end of the last event of the block so far, in ns by run.
 func (s *Stream) Last() [2]uint64 { return s.k.last }
 
-// Producer is what dependencies of later rows ask of a row: when it arrives, in
-// ns by run, and, where they are of order, the rest.
+// Producer has what dependencies of later rows need of a row: when it arrives,
+// in ns by run, and, where they are of order, the rest.
 type Producer struct {
 	Arrive [2]uint64
 	Leaving
 }
 
-// Leaving is what tells when a producer lets those go that are ordered behind it.
+// Leaving decides when a producer releases the rows that are ordered behind it.
 type Leaving struct {
 	Inputs         [2]uint64 // when the inputs of a collective were there
 	Issue, Latency uint32

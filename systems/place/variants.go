@@ -29,7 +29,7 @@ const (
 	mostVariantNS = math.MaxUint32 - mostRowNS
 )
 
-// hasVariants tells whether Variants can predict a world: what triggers and
+// hasVariants reports whether Variants can predict a world: what triggers and
 // collectives take follows from more than their costs, loops that count their
 // trips are placed in another order, and long times do not fit.
 func hasVariants(w *components.World) bool {
@@ -64,7 +64,7 @@ func Variants(ctx context.Context, w *components.World, rules Rules, list []Vari
 	return variantsOf(ctx, w, rules, list, hasFast())
 }
 
-// variantsOf is Variants for a world that has them; assembly tells whether it
+// variantsOf is Variants for a world that has them; assembly reports whether it
 // may be used.
 func variantsOf(ctx context.Context, w *components.World, rules Rules, list []Variant, assembly bool) ([]uint64, error) {
 	out := make([]uint64, len(list))

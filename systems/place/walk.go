@@ -3,13 +3,12 @@ package place
 import "perfsim/components"
 
 // The plain path. Rows are placed a block at a time in two loops: the first
-// copies the first four edges of every row to a place of fixed size, fills
-// it up with edges to a row whose times are zero, asks the memory for the
-// times it will need, and marks rows that need more than that; the second
-// places the rows without a branch that depends on how many edges or banks
-// they have. Both are assembly where there is some (walk_amd64.s) and the
-// rules of rows, in Go, everywhere else: tests hold them equal. docs/speed.md
-// tells what that gives.
+// copies the first four edges of every row to a place of fixed size, fills it
+// up with edges to a row whose times are zero, asks the memory for the times it
+// will need, and marks rows that need more than that; the second places the
+// rows without a branch that depends on how many edges or banks they have. Both
+// are assembly where there is some (walk_amd64.s) and the rules of rows, in Go,
+// everywhere else: tests hold them equal. docs/speed.md has the gain.
 
 // fast places rows lo to hi, which hold no bodies of loops, by blocks.
 func (k *kernel) fast(lo, hi uint32) error {
@@ -79,7 +78,7 @@ func (k *kernel) fast(lo, hi uint32) error {
 
 func first[T any](s []T) *T { return &s[0] }
 
-// anyChained tells whether one of some rows writes PSUM in banks that are not
+// anyChained reports whether one of some rows writes PSUM in banks that are not
 // known.
 func anyChained(flags []components.Flags, banks []uint16) bool {
 	banks = banks[:len(flags)]

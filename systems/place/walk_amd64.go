@@ -2,7 +2,7 @@ package place
 
 import "golang.org/x/sys/cpu"
 
-// hasFast tells whether the plain path has assembly on this machine.
+// hasFast reports whether the plain path has assembly on this machine.
 func hasFast() bool { return cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasPOPCNT }
 
 // padRows fills pad and state for the rows of the block and returns how many

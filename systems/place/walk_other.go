@@ -2,7 +2,7 @@
 
 package place
 
-// hasFast tells whether the plain path has assembly on this machine.
+// hasFast reports whether the plain path has assembly on this machine.
 func hasFast() bool { return false }
 
 func padRows(*block) int { panic("place: no assembly") }

@@ -162,7 +162,7 @@ func Fields() []Field {
 	return out
 }
 
-// placed tells whether instruction i has an event.
+// placed reports whether instruction i has an event.
 func (q *engine) placed(i uint32) bool { return q.m.Instr.Flags.At(int(i))&components.FlagLoop == 0 }
 
 // producer and consumer are the ends of edge e.
@@ -194,7 +194,7 @@ func (q *engine) consumer(e uint32) uint32 {
 	return uint32(i)
 }
 
-// binding tells whether edge e held its consumer.
+// binding reports whether edge e held its consumer.
 func (q *engine) binding(e uint32) bool {
 	i := int(q.consumer(e))
 	return q.why.Pred.At(i) == components.InstrID(q.producer(e)) &&

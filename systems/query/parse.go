@@ -16,7 +16,7 @@ type (
 	andNode struct{ a, b node }
 	orNode  struct{ a, b node }
 	notNode struct{ a node }
-	// termNode is FIELD, or FIELD OP VALUE[,VALUE…]; from tells that the field
+	// termNode is FIELD, or FIELD OP VALUE[,VALUE…]; from says that the field
 	// is that of an edge's producer.
 	termNode struct {
 		from   bool

@@ -20,7 +20,7 @@ import (
 	"perfsim/systems/summary"
 )
 
-// Domain is what a query is about.
+// Domain is the kind of rows of a query.
 type Domain uint8
 
 // The domains.
@@ -103,7 +103,7 @@ func fieldNames(known []field, edges bool) []string {
 	return names
 }
 
-// check tells whether the operator and values fit the field.
+// check reports whether the operator and values fit the field.
 func (f *field) check(text string, t termNode) error {
 	fail := func(format string, args ...any) error {
 		return &syntaxError{Text: text, At: t.at, Msg: fmt.Sprintf(format, args...)}
@@ -476,8 +476,8 @@ func (e *engine) lanes() *lookup {
 	return e.lookup(e.w.ByLane, e.m.Lanes.Len(), func(k int) string { return e.m.LaneName(uint16(k)) })
 }
 
-// engines indexes instructions by the engine of their lane, so that what runs
-// on the DMA is the DMA's, whoever triggers it.
+// engines indexes instructions by the engine of their lane, so that work on the
+// DMA counts for the DMA, not for the engine that triggers it.
 func (e *engine) engines() *lookup {
 	if e.byEngine == nil {
 		kinds := make([]components.Engine, e.m.Instr.Len())

@@ -13,8 +13,8 @@
 // go to the instruction that is first in program order, so that the result
 // does not depend on anything else.
 //
-// What is published of the time-aware scheduler leaves open how it weighs
-// engines against one another. Ours: the engine whose next instruction starts
-// first goes first; on one engine the largest height wins among those that
-// could start when it is free, then the one that stays in the PSUM bank.
+// The published description of the time-aware scheduler does not say how it
+// weighs engines against one another. Ours: the engine whose next instruction
+// starts first goes first; on one engine the largest height wins among those
+// that could start when it is free, then the one that stays in the PSUM bank.
 package sched

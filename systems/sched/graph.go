@@ -35,12 +35,13 @@ func cut(m *components.Module, region []uint32, lo, hi uint32) []segment {
 	return out
 }
 
-// fence tells whether nothing may move across the instruction.
+// fence reports whether nothing may move across the instruction.
 func fence(op components.Opcode, f components.Flags) bool {
 	return f&(components.FlagLoop|components.FlagBarrier) != 0 || op == components.OpcodeCall || op.IsControl()
 }
 
-// unit is what is scheduled as one: an instruction, or an accumulation group.
+// unit is a group of instructions that is scheduled as one: an instruction, or
+// an accumulation group.
 type unit struct {
 	first, n uint32 // members[first:first+n]
 	lane     uint16
@@ -86,7 +87,7 @@ func makeGraph(m *components.Module, seg segment) *graph {
 		g.units = append(g.units, u)
 	}
 	// Edges between units, each pair once: a list of the last unit that was
-	// entered tells.
+	// entered shows it.
 	type edge struct{ from, to int32 }
 	var edges []edge
 	seen := make([]int32, len(g.units))
@@ -132,7 +133,7 @@ func (g *graph) of(u int32) []uint32 {
 // after returns the dependants of a unit.
 func (g *graph) after(u int32) []int32 { return g.succ[g.succOff[u]:g.succOff[u+1]] }
 
-// isLoad tells whether the instruction brings data from device memory.
+// isLoad reports whether the instruction brings data from device memory.
 func isLoad(m *components.Module, i uint32) bool {
 	f := m.Instr.Flags.At(int(i))
 	op := m.Instr.Opcode.At(int(i))

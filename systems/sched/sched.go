@@ -33,15 +33,15 @@ type Options struct {
 	Log func(string)
 }
 
-// Block is what scheduling one top-level block gave, in ns of run A with loop
-// bodies placed once.
+// Block is the result of scheduling one top-level block, in ns of run A with
+// loop bodies placed once.
 type Block struct {
 	Block         int
 	Before, After uint64
 	// Path is the longest chain of dependencies, Busy the largest sum of issue
 	// intervals on one lane: no order can be faster than either.
 	Path, Busy uint64
-	// Kept tells that the old order stays, Later that it had dependencies on
+	// Kept says that the old order stays, Later that it had dependencies on
 	// instructions later in the order, which the placement had to skip; the
 	// new order has none.
 	Kept, Later bool

@@ -68,7 +68,7 @@ func dag(r *rand.Rand, n, near, least int) *components.Module {
 	return m
 }
 
-// checkOrder tells whether next is m in another order that keeps every
+// checkOrder reports whether next is m in another order that keeps every
 // dependency, block and name.
 func checkOrder(m, next *components.Module) error {
 	if err := next.Check(); err != nil {

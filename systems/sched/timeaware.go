@@ -131,7 +131,7 @@ func (t *timeAware) pick() uint16 {
 	}
 }
 
-// before tells whether the next unit of a goes before that of b.
+// before reports whether the next unit of a goes before that of b.
 func (t *timeAware) before(a, b *lane) bool {
 	if a.start != b.start {
 		return a.start < b.start

@@ -7,8 +7,8 @@ import (
 	"perfsim/components/opgraph"
 )
 
-// halo is what one device's part of a window dimension lacks of its
-// neighbours' parts.
+// halo is the part of its neighbours' data that one device's part of a window
+// dimension needs.
 type halo struct {
 	low, high int64 // elements of the part before and of the one behind
 	pad       int64 // padding at the high end that is left: negative where the last elements are not read

@@ -47,7 +47,7 @@ func (r *rule) each(g *opgraph.Graph, op opgraph.OpID, rank, a, out int) {
 	r.add(out, false, list...)
 }
 
-// operator is what a rule is looked for.
+// operator is the key by which a rule is found.
 type operator struct {
 	g    *opgraph.Graph
 	op   opgraph.OpID

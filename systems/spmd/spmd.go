@@ -5,10 +5,10 @@
 // The rules are those of XLA's partitioner for the common cases. A contracted
 // or reduced dimension that is cut gives partial sums and an all-reduce, or a
 // reduce-scatter where the result is wanted cut; an operand that is needed
-// whole is gathered; cuts that change dimension are an all-to-all; what each
-// device has whole is sliced at no cost. An operator without a rule is done
-// whole by every device. Halo exchanges are not modelled: spatial dimensions
-// of windows are gathered.
+// whole is gathered; cuts that change dimension are an all-to-all; a value that
+// each device has whole is sliced at no cost. An operator without a rule is
+// done whole by every device. Halo exchanges are not modelled: spatial
+// dimensions of windows are gathered.
 package spmd
 
 import (

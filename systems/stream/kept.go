@@ -68,7 +68,7 @@ func (k *kept[T]) take(lo, hi uint32, value func(row uint32) T) {
 	}
 }
 
-// bytes is what k takes when all values are there.
+// bytes is the memory of k when all values are there.
 func (k *kept[T]) bytes() uint64 {
 	return 8*uint64(len(k.rows)) + 4*uint64(len(k.before)) + uint64(len(k.values))*uint64(unsafe.Sizeof(*new(T)))
 }

@@ -39,11 +39,11 @@ func (r *run) scan(ctx context.Context) error {
 	return nil
 }
 
-// otherwise is what the program, its small tables and what is not yet collected
-// take.
+// otherwise is the memory of the program, its small tables and garbage that is
+// not yet collected.
 const otherwise = 96 << 20
 
-// inWindows is what the windows and the events of one take.
+// inWindows is the memory of the windows and of the events of one.
 func (r *run) inWindows() uint64 {
 	row := 4 + 4 + 4 // offset, issue interval, latency
 	m := r.w.Module.Window()
@@ -80,8 +80,8 @@ func (r *run) divide() error {
 	return nil
 }
 
-// transfers tells whether a row with flags f is a trigger whose transfer is in
-// the row behind it, with flags g.
+// transfers reports whether a row with flags f is a trigger whose transfer is
+// in the row behind it, with flags g.
 func transfers(f, g components.Flags) bool {
 	const both = components.FlagTrigger | components.FlagTransfer
 	return f&components.FlagTrigger != 0 && g&both == components.FlagTransfer

@@ -9,8 +9,8 @@
 //
 // Two windows with their edges, two bits a row of the module, 16 bytes for every
 // row that an edge of a later window points to and 32 more where that edge is
-// one of order, and 96 MiB for all else: Plan tells the bytes. Beyond it are the
-// tables of blocks and names, which are held whole, and 32 bytes for every
+// one of order, and 96 MiB for all else: Plan states the bytes. Beyond it are
+// the tables of blocks and names, which are held whole, and 32 bytes for every
 // collective that shares bandwidth.
 package stream
 
@@ -46,7 +46,7 @@ type Options struct {
 	placed func(w *components.World, rows int)
 }
 
-// Plan is what a stream will hold at a time.
+// Plan is the memory that a stream will hold at a time.
 type Plan struct {
 	Rows    int    // of the module
 	Windows int    // that it takes
@@ -64,8 +64,8 @@ func (e *Refusal) Error() string { return e.Reason }
 
 func refuse(text string, args ...any) error { return &Refusal{fmt.Sprintf(text, args...)} }
 
-// Whole tells which columns of a snapshot are held whole: the small tables that
-// a prediction reads.
+// Whole reports whether a column of a snapshot is held whole: the small tables
+// that a prediction reads.
 func Whole(column string) bool {
 	table, _, _ := strings.Cut(column, ".")
 	switch table {
@@ -82,7 +82,7 @@ func read(in *components.Instructions) []ecs.AnyColumn {
 		&in.OutElems, &in.Func, &in.Scope, &in.Text, &in.Queue, &in.MACs, &in.DMABytes}
 }
 
-// Result is what a stream found, in addition to the Blocks of the world.
+// Result is the result of a stream, in addition to the Blocks of the world.
 type Result struct {
 	Summary *summary.Windows
 	Work    *work.Sum

@@ -43,8 +43,8 @@ type Block struct {
 	Block        string `json:"block"`
 	Instructions int    `json:"instructions"` // instructions of the block, each once
 	TripCount    uint64 `json:"trip_count"`   // trips of a loop's body; 1 elsewhere
-	// TripKnown is false where the input does not tell the trip count; one
-	// pass is counted then.
+	// TripKnown is false where the input has no trip count; one pass is
+	// counted then.
 	TripKnown    bool                  `json:"trip_count_known"`
 	Runs         uint64                `json:"function_runs"`
 	Latency      components.OptionalNS `json:"latency_ns"`                  // latency of all executions in run A, loops as often as --loops says
@@ -67,7 +67,7 @@ type Summary struct {
 	// where there is no run B.
 	LatencyB components.OptionalNS `json:"latency_no_antideps_ns"`
 	NoRunB   string                `json:"no_run_b,omitempty"` // why there is no run B
-	// Range is what the phase of the PE clock leaves open of the latency.
+	// Range is the range of the latency over the phases of the PE clock.
 	Range *components.LatencyRange `json:"latency_range,omitempty"`
 	// Launch is the runtime's time around a kernel launched alone, Device that
 	// and the latency; both are absent where they are not known.
@@ -96,7 +96,7 @@ func Make(w *components.World) Summary {
 	return t.summary(w)
 }
 
-// totals are what the rows and edges of a placed world add up to.
+// totals are the sums over the rows and edges of a placed world.
 type totals struct {
 	instructions int
 	busy         []uint64 // by lane: ns of run A

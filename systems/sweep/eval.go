@@ -12,7 +12,7 @@ import (
 	"perfsim/systems/whatif"
 )
 
-// Choice is what a choice of options stands for.
+// Choice is a resolved choice of options.
 type Choice struct {
 	Reading  systems.Reading
 	Settings systems.Settings
@@ -155,7 +155,7 @@ func (e *Evaluator) session(ctx context.Context, c Case, in paths) (*systems.Ses
 	})
 }
 
-// choice is what a case reads and how it predicts.
+// choice returns the reading and the settings of a case.
 func (e *Evaluator) choice(c Case, in paths) (Choice, error) {
 	choice, err := e.resolve(words(e.plan.Options[c.Options]))
 	if err != nil {

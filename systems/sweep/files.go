@@ -13,7 +13,7 @@ import (
 )
 
 // caseReport is a report without the time that perfsim itself took, so that a
-// case has one file whoever works on it.
+// case has the same file from any worker.
 type caseReport struct {
 	*systems.Report
 	ReadSeconds *float64 `json:"read_seconds,omitempty"`

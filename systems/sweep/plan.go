@@ -21,8 +21,8 @@ import (
 	"perfsim/systems/whatif"
 )
 
-// Plan is the product of a specification with all that names a case. Its JSON
-// is what a worker elsewhere needs.
+// Plan is the product of a specification with all that names a case. A worker
+// elsewhere gets it as JSON.
 type Plan struct {
 	Engine   string    `json:"engine"`   // version of what predicts
 	Inputs   []Input   `json:"inputs"`   // files of the sweep
@@ -217,7 +217,7 @@ func (p *Plan) Case(n int) Case {
 	return c
 }
 
-// group is what the cases of one module on one machine have in common.
+// group is equal for the cases of one module on one machine.
 func (p *Plan) group(c *Case) int { return c.Number / len(p.Changes) }
 
 // Digest names the whole plan by its content.

@@ -130,7 +130,7 @@ func (p *Plan) failed(r *Record, from, to int) int {
 }
 
 // rows yields the rows of the cases from to to that have a result, in the order
-// of the cases; *err is what ended it early.
+// of the cases; *err is the error that ended it early.
 func (p *Plan) rows(r *Record, from, to int, err *error) iter.Seq[caseRow] {
 	return func(yield func(caseRow) bool) {
 		for n := from; n < to; n++ {

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Spec is what a user asks for: the lists whose product is predicted.
+// Spec is the request of a user: the lists whose product is predicted.
 type Spec struct {
 	// Inputs are paths and patterns of paths.
 	Inputs []string `yaml:"inputs"`

@@ -57,12 +57,12 @@ func Expand(m *components.Module) (*components.Module, error) {
 	}
 	moveBlocks(out, m, to)
 	if unknown > 0 {
-		out.Note("transfer-size", "DMA triggers start transfers whose size the module does not tell: they take what any transfer takes to start", unknown)
+		out.Note("transfer-size", "DMA triggers start transfers whose size the module does not have: they take the start-up time of a transfer", unknown)
 	}
 	return out, link(out, m, flags, to)
 }
 
-// lacks tells whether row i is a trigger without a row for its transfer.
+// lacks reports whether row i is a trigger without a row for its transfer.
 func lacks(flags []components.Flags, i int) bool {
 	return flags[i]&components.FlagTrigger != 0 && (i+1 == len(flags) || flags[i+1]&components.FlagTransfer == 0)
 }

@@ -93,7 +93,7 @@ func (e *SettingError) Unwrap() error { return e.Err }
 // KnownNames returns the names that exist where an unknown one is the error.
 func (e *SettingError) KnownNames() []string { return e.Names }
 
-var errUnknown = errors.New("no parameter, calibrated constant or field of the machine description has this name; whatif --list tells the names")
+var errUnknown = errors.New("no parameter, calibrated constant or field of the machine description has this name; whatif --list prints the names")
 
 // apply applies one setting.
 func (p *plan) apply(s Setting) error {

@@ -84,7 +84,7 @@ func (r *Result) axes(assigned []Assignment) (x, lines int) {
 	return x, lines
 }
 
-// numeric tells whether an assignment can be an axis: several numbers of one
+// numeric reports whether an assignment can be an axis: several numbers of one
 // kind.
 func numeric(a Assignment) bool {
 	if len(a.Values) < 2 {
@@ -190,7 +190,7 @@ func (r *Result) panels(assigned []Assignment, x, lines int) (out []panel, left 
 	return out, 0
 }
 
-// someFit tells whether there is a second answer for what fits.
+// someFit reports whether there is a second answer for what fits.
 func (r *Result) someFit() bool {
 	return slices.ContainsFunc(r.Points, func(p Point) bool { return p.Fitting != nil })
 }
@@ -476,7 +476,7 @@ func (r *Result) bars(title string) []byte {
 	return p.Bytes()
 }
 
-// shorten keeps the beginning of a long name, which tells the parameter.
+// shorten keeps the beginning of a long name, which names the parameter.
 func shorten(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"

@@ -29,9 +29,9 @@ type Point struct {
 	NoAntiNS components.OptionalNS `json:"latency_no_antideps_ns"` // latency of run B with the settings
 	Change   float64               `json:"change"`                 // against the base: -0.1 is 10 % less
 	Bound    string                `json:"bound"`                  // class of most of the time on the critical path; of points that are printed
-	// Memory is what the on-chip memories have to hold, where buffers=N was
-	// asked for. Where that is more than there is, TooMuch is set and Fitting
-	// is the prediction with as many copies as fit.
+	// Memory is the content that the on-chip memories have to hold, where
+	// buffers=N was asked for. Where that is more than there is, TooMuch is
+	// set and Fitting is the prediction with as many copies as fit.
 	Memory  []antidep.Need `json:"memory,omitempty"`
 	TooMuch bool           `json:"does_not_fit,omitempty"`
 	Fitting *Point         `json:"what_fits,omitempty"`
@@ -90,7 +90,7 @@ func change(a, b uint64) float64 {
 
 // how says how to predict a point.
 type how struct {
-	bound bool // tell what bounds it
+	bound bool // find its bound
 	// fit limits buffers=N to what fits; it returns the order in which buffers
 	// get copies.
 	fit func() (map[antidep.Buffer]int, error)
@@ -182,7 +182,8 @@ func (p *plan) rescale() {
 				}
 			case !x.byEngine && opcode[i] != x.opcode:
 				continue
-			// What runs on the DMA lane is the DMA's, whoever triggers it.
+			// Work on the DMA lane counts for the DMA, not for the engine
+			// that triggers it.
 			case x.byEngine && lanes[lane[i]] == components.DMA && x.engine != components.DMA:
 				continue
 			case x.byEngine && lanes[lane[i]] != components.DMA && engine[i] != x.engine:

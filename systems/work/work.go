@@ -55,7 +55,7 @@ type Rates struct {
 	MBU     *float64 `json:"mbu"`             // HBM bytes over what its peak allows
 }
 
-// Peaks are what the machine can do at most.
+// Peaks are the peak rates of the machine.
 type Peaks struct {
 	Cores int     `json:"cores"`      // whose peaks are added up
 	FLOPs float64 `json:"flop_per_s"` // at 16 bits
@@ -64,7 +64,7 @@ type Peaks struct {
 	Source []string `json:"source"`
 }
 
-// Profiler is what the summary of a profile says, under our names.
+// Profiler is the summary of a profile, under our names.
 type Profiler struct {
 	NS         *uint64  `json:"ns"`                // time that the profile's summary has
 	FLOPs      *uint64  `json:"flops"`             // transposes left out
@@ -165,7 +165,7 @@ func (f *Figures) Reason(figure string) string {
 	return ""
 }
 
-// Sum is what rows add up to, by executions.
+// Sum is the sum over rows, by executions.
 type Sum struct {
 	row   *Rows
 	lanes []bool // that have instructions
@@ -252,7 +252,7 @@ func NewRows(w *components.World) *Rows {
 	return r
 }
 
-// evidence is what tells whether a module has FLOPs.
+// evidence shows whether a module has FLOPs.
 type evidence struct {
 	macs, product, core bool // a column MACs, a product, an instruction of a core
 	sized               bool // operators of a trace with sizes

@@ -13,9 +13,9 @@ import (
 // WindowRows is how many rows Snapshot holds at a time.
 const WindowRows = 1 << 22
 
-// Snapshot writes the module of the options, which has no operands, as a
-// snapshot and holds a window of its rows at a time. It returns the bytes and the
-// number of dependencies, and tells progress, where not nil, the rows done.
+// Snapshot writes the module of the options, which has no operands, as a snapshot
+// and holds a window of its rows at a time. It returns the bytes and the number
+// of dependencies, and calls progress, where not nil, with the rows done.
 func Snapshot(ctx context.Context, w io.WriterAt, opt Options, progress func(rows int64)) (bytes int64, edges uint64, err error) {
 	return snapshot(ctx, w, opt, WindowRows, progress)
 }

@@ -11,7 +11,7 @@ import (
 	"perfsim/ecs"
 )
 
-// Shape is what a generated graph looks like.
+// Shape is the form of a generated graph.
 type Shape struct {
 	Instructions int
 	Seed         uint64
@@ -83,7 +83,7 @@ func DAG(s Shape) *components.Module {
 	return m
 }
 
-// kinds is what runs on each lane.
+// kinds are the instructions of each lane.
 var kinds = [components.LanesPerCore]struct {
 	opcode components.Opcode
 	engine components.Engine

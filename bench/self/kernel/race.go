@@ -21,7 +21,7 @@ import (
 //go:embed c/kernel.c
 var source []byte
 
-// ErrNoCompiler tells that there is no C compiler to build the yardstick.
+// ErrNoCompiler says that there is no C compiler to build the yardstick.
 var ErrNoCompiler = errors.New("no C compiler (cc) on PATH")
 
 // C is a running C program that holds the arrays of one module.

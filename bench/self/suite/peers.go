@@ -28,7 +28,7 @@ type Peer struct {
 	Name   string
 	Absent string // why there are no figures, "" where there are
 	N      int
-	// SameAnswer tells that it found the same end of the last instruction.
+	// SameAnswer says that it found the same end of the last instruction.
 	SameAnswer bool
 	// Ratios are its CPU time to ours, whole processes, ascending: one a round.
 	Ratios []float64
@@ -37,7 +37,7 @@ type Peer struct {
 //go:embed cpp/simgrid.cpp
 var simgridSource []byte
 
-// errAbsent tells that a peer is not installed.
+// errAbsent says that a peer is not installed.
 var errAbsent = errors.New("not installed here")
 
 // peers compares whole processes on one graph of instructions that keep

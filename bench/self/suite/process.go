@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// usage is what one process took.
+// usage is the time and memory of one process.
 type usage struct {
 	cpu, wall float64 // s
 	peak      float64 // bytes
@@ -40,7 +40,7 @@ func (b *bench) process(env []string, args ...string) (usage, []byte, error) {
 		u.peak, u.faults = float64(r.Maxrss)*1024, float64(r.Minflt+r.Majflt)
 	}
 	// The system counts what the parent held when it started the child as the
-	// child's peak; perfsim tells its own.
+	// child's peak; perfsim reports its own.
 	if text, err := os.ReadFile(peak); err == nil {
 		if u.peak, err = strconv.ParseFloat(string(text), 64); err != nil {
 			return usage{}, nil, err
@@ -62,7 +62,7 @@ func WritePeak() error {
 	kb, _, _ := strings.Cut(field("/proc/self/status", "VmHWM"), " ")
 	n, err := strconv.ParseUint(kb, 10, 64)
 	if err != nil {
-		return nil // a system that does not tell
+		return nil // a system that does not say
 	}
 	return os.WriteFile(path, strconv.AppendUint(nil, n<<10, 10), 0o600)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// exponentFrom is the smallest size whose time tells how a stage grows: what
-// starts a process counts below.
+// exponentFrom is the smallest size whose time counts for the growth of a
+// stage: what starts a process counts below.
 const exponentFrom = 100_000
 
 // Markdown writes the report that people read.

@@ -43,7 +43,7 @@ func mutate(r *rand.Rand, s *seed) []byte {
 	return b
 }
 
-// printable tells whether b looks like text.
+// printable reports whether b looks like text.
 func printable(b []byte) bool {
 	for _, c := range b[:min(len(b), 200)] {
 		if c < 9 || c > 13 && c < 32 {

@@ -92,7 +92,7 @@ func TestSnapshots(t *testing.T) {
 	record(t, "mutated snapshots", result)
 }
 
-// trySnapshot reads and simulates mutation i; ok tells that the check let it
+// trySnapshot reads and simulates mutation i; ok says that the check let it
 // pass. A panic is an error.
 func trySnapshot(list [][]byte, i uint64) (ok bool, err error) {
 	defer func() {

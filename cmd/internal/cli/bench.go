@@ -158,7 +158,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.results, "results", "results", "folder for --save_output")
 	fl.StringVar(&f.id, "id", "", "five letters of the record's file name; default: random")
 	fl.StringArrayVar(&f.sweep, "sweep", nil, "NAME=V,V,…: run for every value of model, config, microbatch, machine, dataformat or math_fidelity; may be repeated")
-	fl.IntVar(&f.repeats, "repeats", 1, "repeat building and simulating; the record tells median and spread of the times")
+	fl.IntVar(&f.repeats, "repeats", 1, "repeat building and simulating; the record has median and spread of the times")
 	fl.IntVarP(&f.jobs, "jobs", "j", 2, "goroutines that work; results do not depend on it")
 	fl.BoolVar(&f.json, "json", false, "print the records as JSON")
 	fl.BoolVar(&f.epochs, "epochs", false, "print the epochs of a grid, operator by operator")

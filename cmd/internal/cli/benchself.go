@@ -74,6 +74,6 @@ to 35 bytes an instruction of the largest size.`,
 	return c
 }
 
-// reportPeak tells the measuring process how much memory this one took, where
-// it was started to be measured.
+// reportPeak gives the measuring process the peak memory of this one, where it
+// was started to be measured.
 func reportPeak() error { return suite.WritePeak() }

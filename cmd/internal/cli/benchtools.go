@@ -28,7 +28,7 @@ func newBenchCompare() *cobra.Command {
 prints their properties side by side, the ratios to the first, the geometric
 mean over workloads that two devices share, and what makes columns not
 comparable. Several records of one run in one file are repeats: median and
-spread are told.`,
+spread are named.`,
 		Example: "  perfsim bench compare tt.json cuda.json\n  perfsim bench compare --plot rates.svg results/*.json",
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(record.Metrics(), metric) {

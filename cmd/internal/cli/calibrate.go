@@ -158,14 +158,14 @@ type calibrateFlags struct {
 }
 
 // nameModules gives modules of the same name the names of their files, so that
-// tables tell them apart.
+// tables distinguish them.
 func nameModules(modules []*components.Module, paths []string) {
 	for i, m := range modules {
 		m.Name = systems.ShortName(paths[i])
 	}
 }
 
-// calibrationReport is what `calibrate --json` prints for profiles.
+// calibrationReport is the output of `calibrate --json` for profiles.
 type calibrationReport struct {
 	Machine  string              `json:"machine"`
 	Fit      *calibrate.Fit      `json:"fit"`
@@ -222,7 +222,7 @@ func (r *calibrationReport) print(w io.Writer) error {
 	tw := newTable(w)
 	sayf(w, "%d constants of %s fitted to %s\n\n", len(r.Fit.Items), r.Machine, countOf(len(r.Fit.Profiles), "profile"))
 	fmt.Fprintln(tw, "CONSTANT\tWAS\tFITTED\tCHANGE\tN\tSPREAD\t")
-	// What changed most is what a reader looks for.
+	// A reader looks for the largest change.
 	items := slices.Clone(r.Fit.Items)
 	slices.SortStableFunc(items, func(a, b calibrate.Item) int { return cmp.Compare(changed(b), changed(a)) })
 	for _, it := range items[:min(len(items), mostConstants)] {

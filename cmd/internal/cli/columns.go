@@ -14,7 +14,7 @@ type columns struct {
 
 func (t *columns) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// leastLabel is what a label keeps at least in a table that is too wide.
+// leastLabel is the least width of a label in a table that is too wide.
 const leastLabel = 16
 
 // print writes the rows, two blanks between columns and none at line ends. A

@@ -102,8 +102,8 @@ func checkCounters(ctx context.Context, r systems.Request) (bool, error) {
 }
 
 // withinMachine returns an error that names the first value of a timeline's counters
-// that is beyond what the machine has: the bytes of SBUF and the banks of PSUM
-// of a core, and in simulated processes the bytes a ns of its device memory.
+// that is beyond the machine's capacity: the bytes of SBUF and the banks of PSUM of
+// a core, and in simulated processes the bytes a ns of its device memory.
 func withinMachine(t *components.Timeline) error {
 	if t.World.Machine == nil {
 		return nil

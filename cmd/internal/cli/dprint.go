@@ -25,7 +25,7 @@ func newDprintCommand() *cobra.Command {
 		Long: `dprint prints what kernels have printed, from a dump of their print buffers: 204
 bytes a processor, processors of a core one after the other. Signals between
 processors order the output as the vendor's server does. Dialects: 2024 (RAISE
-and WAIT, bfloat16 tiles) and current. What does not decode is told with its
+and WAIT, bfloat16 tiles) and current. What does not decode is reported with its
 place, and the rest is printed.`,
 		Example: `  perfsim dprint --prefix buffers.bin
   perfsim dprint --dialect 2024 --shared buffers.bin
@@ -95,7 +95,7 @@ func (c *byteCount) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isText tells whether b begins as no dump of print buffers does: those have
+// isText reports whether b begins as no dump of print buffers does: those have
 // counters of four bytes.
 func isText(b []byte) bool {
 	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }

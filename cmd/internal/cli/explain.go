@@ -131,7 +131,7 @@ latency, to the nanosecond.`,
 		},
 	}
 	in.add(c)
-	in.keepOperands() // buffers are what is asked about
+	in.keepOperands() // the question is about buffers
 	fl := c.Flags()
 	fl.IntVar(&o.top, "top", 5, "rows of every list")
 	fl.StringVar(&o.engine, "engine", "", "details of one engine: what its time is and what it waits for")

@@ -11,7 +11,7 @@ import (
 	"perfsim/systems/explain"
 )
 
-// groupsJSON is what explain --by --json prints.
+// groupsJSON is the output of explain --by --json.
 type groupsJSON struct {
 	systems.Subject
 	LatencyNS uint64          `json:"latency_ns"` // latency of run A

@@ -42,7 +42,8 @@ func share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 // comma writes a count for people.
 func comma(n uint64) string { return humanize.Comma(int64(min(n, 1<<62))) }
 
-// cut shortens a name to n characters, keeping its end, which tells more.
+// cut shortens a name to n characters, keeping its end, which distinguishes
+// names better.
 func cut(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
@@ -110,7 +111,7 @@ func (t *explainText) screen(r *explain.Report) error {
 		}
 	}
 	text := units.Column(times...)
-	gain := units.Column(append(gains, times...)...) // the same unit where that tells both
+	gain := units.Column(append(gains, times...)...) // the same unit where both have digits in it
 	for _, c := range r.Causes {
 		times := "–"
 		if c.Place.Count > 0 {
@@ -592,7 +593,7 @@ func (t *explainText) instruction(d *explain.Instruction) error {
 	return nil
 }
 
-// lines prints what each source line has of the critical path.
+// lines prints the part of each source line in the critical path.
 func (t *explainText) lines(r *explain.Report) error {
 	var times []uint64
 	for _, l := range r.Lines {

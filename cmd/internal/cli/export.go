@@ -254,7 +254,7 @@ func (o *exportFlags) choose(output string) error {
 	return nil
 }
 
-// counters tells whether what is written may have counters: traces, and every
+// counters reports whether what is written may have counters: traces, and every
 // table but those of events and dependencies.
 func (o *exportFlags) counters() bool {
 	switch o.format {

@@ -98,7 +98,7 @@ func printMemoryPeaks(w io.Writer, list []occupancy.Head) {
 		case most.Fits || most.Size == 0:
 			parts = append(parts, text)
 		case most.AtMost:
-			faults = append(faults, text+": MAY NOT FIT (perfsim memory tells)")
+			faults = append(faults, text+": MAY NOT FIT (see perfsim memory)")
 		default:
 			faults = append(faults, text+": DOES NOT FIT")
 		}
@@ -131,7 +131,7 @@ func sides(name string, predicted, measured, profiler *float64) string {
 	return text
 }
 
-// short is a share as a percentage with two digits that tell something.
+// short is a share as a percentage with two significant digits.
 func short(v float64) string {
 	if v < 0.01 {
 		return fmt.Sprintf("%.2f %%", 100*v)

@@ -27,8 +27,8 @@ type inputFlags struct {
 	jobs     int
 	quiet    bool
 
-	// settings are what changes a prediction; the flags of addPrediction set
-	// them.
+	// settings are the options that change a prediction; the flags of
+	// addPrediction set them.
 	settings           systems.Settings
 	trips, dims        []string
 	noCompress, noFuse bool
@@ -55,7 +55,7 @@ func (f *inputFlags) add(c *cobra.Command) {
 func (f *inputFlags) addReading(c *cobra.Command) {
 	f.command = c
 	c.Flags().StringVar(&f.format, "format", "", "format of the input instead of looking at what it holds")
-	c.Flags().BoolVar(&f.noVerify, "no-verify", false, "do not check the checksums of a snapshot; what keeps a bad file from doing harm is checked all the same")
+	c.Flags().BoolVar(&f.noVerify, "no-verify", false, "do not check the checksums of a snapshot; the checks that keep a bad file from doing harm remain")
 	f.addWorking(c)
 }
 

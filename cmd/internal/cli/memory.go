@@ -24,11 +24,11 @@ import (
 // error before the machine has to swap.
 type memoryLimit struct {
 	bytes  uint64 // 0 for none
-	given  bool   // by --memory-limit rather than by what the machine has
+	given  bool   // by --memory-limit rather than by the memory of the machine
 	cancel context.CancelCauseFunc
 	stop   chan struct{}
 	end    func(error)
-	ctx    context.Context // the command's, whose cause tells why it ended
+	ctx    context.Context // the command's; its cause says why it ended
 }
 
 // memoryError is the error of work that needs more than the limit.
@@ -169,9 +169,9 @@ func memoryUsed() uint64 {
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
-// availableMemory is what can be taken without swapping, within the bound of
-// the control group where there is one; a very large number where the system
-// does not say.
+// availableMemory is the memory that can be taken without swapping, within the
+// bound of the control group where there is one; a very large number where the
+// system does not say.
 func availableMemory() uint64 {
 	n := uint64(math.MaxUint64)
 	if b, err := os.ReadFile("/proc/meminfo"); err == nil {

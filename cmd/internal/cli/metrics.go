@@ -89,7 +89,7 @@ values alone are printed then.`,
 	return c
 }
 
-// isMetric tells whether key means the metric of a type.
+// isMetric reports whether key means the metric of a type.
 func isMetric(typ, key string) bool {
 	if typ == key || strings.HasSuffix(typ, "::"+key) {
 		return true
@@ -140,7 +140,8 @@ func readMetrics(ctx context.Context, c *cobra.Command, file string, opt metrics
 	return rows, nil
 }
 
-// isMetricFile tells whether a member of a NEFF is a metric store by its name.
+// isMetricFile reports whether a member of a NEFF is a metric store by its
+// name.
 func isMetricFile(name string) bool {
 	switch path.Base(name) {
 	case metricstore.NEFFMember, metricstore.GlobalFile, metricstore.TensorizerFile, "metrics.json":

@@ -33,7 +33,7 @@ tar. perfsim leaves file.perf-sim beside it by default; 'neff add' puts it in.`,
 	return c
 }
 
-// neffReport is what `neff info --json` prints.
+// neffReport is the output of `neff info --json`.
 type neffReport struct {
 	File          string       `json:"file"`
 	Size          int64        `json:"size"`
@@ -314,8 +314,8 @@ func newNEFFExtract() *cobra.Command {
 		Use:   "extract [flags] FILE [MEMBER...]",
 		Short: "Extract members",
 		Long: `extract writes the members, or those that are named, below a folder: all or
-nothing, never outside it, and without replacing files unless told to. It does
-not compare the hash; 'neff info' does.`,
+nothing, never outside it, and without replacing files (--overwrite does). It
+does not compare the hash; 'neff info' does.`,
 		Example: `  perfsim neff extract -C dir file.neff
   perfsim neff extract file.neff debug_info_pttf
   perfsim unpack --list debug_info_pttf`,
@@ -385,7 +385,7 @@ not documented; a package beside the NEFF is the safe choice.`,
 			}
 			if member == neff.PTTFName() && !opt.Force {
 				if _, err := pttf.ListFile(c.Context(), args[1], pttf.DefaultLimits); err != nil {
-					return fmt.Errorf("no trace package (--force adds it all the same): %w", err)
+					return fmt.Errorf("no trace package (--force adds it nevertheless): %w", err)
 				}
 			}
 			m, err := neff.FileMember(member, args[1])

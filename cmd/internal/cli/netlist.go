@@ -126,7 +126,7 @@ inputs and for room in their output buffers, and read and write queues in DRAM.`
 	return c
 }
 
-// netlistReport is what `netlist --json` prints.
+// netlistReport is the output of `netlist --json`.
 type netlistReport struct {
 	File        string      `json:"file"`
 	Arch        []string    `json:"arch"`

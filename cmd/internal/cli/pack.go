@@ -94,7 +94,7 @@ A folder without traces is no error: nothing is written, and a line says so.`,
 	return c
 }
 
-// packReport is what `pack --json` prints.
+// packReport is the output of `pack --json`.
 type packReport struct {
 	Created bool     `json:"created"` // packages that were written
 	Path    string   `json:"path,omitempty"`
@@ -142,7 +142,7 @@ func newUnpackCommand() *cobra.Command {
 		Long: `unpack takes a package apart: file.perf-sim or any other tar, gzipped or not.
 - is standard input. The package is read to its last byte: a wrong checksum, a
 cut or bytes after the end are errors. Extraction is all or nothing, never
-leaves its folder, and does not replace files unless told to. Links and devices
+leaves its folder, and does not replace files unless asked to. Links and devices
 are refused.`,
 		Example: `  perfsim unpack --list file.perf-sim
   perfsim unpack -C traces file.perf-sim

@@ -172,7 +172,7 @@ func (f *profileFlags) check(args []string) error {
 }
 
 // headOf returns the first bytes of a file, unwrapped, nil where it cannot be
-// read: whoever reads it whole says why.
+// read: the reader of the whole file says why.
 func headOf(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {

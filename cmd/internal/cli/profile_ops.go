@@ -15,7 +15,7 @@ import (
 	"perfsim/systems/devicelog"
 )
 
-// opsInfo is what is printed of an ops table.
+// opsInfo is the report of an ops table.
 type opsInfo struct {
 	File       string   `json:"file"`
 	Family     string   `json:"header_family"` // columns that the table has: which tool wrote it

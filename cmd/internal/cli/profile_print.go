@@ -262,7 +262,7 @@ func printAnalyses(out io.Writer, p *devicelog.Profile) error {
 	return nil
 }
 
-// compareReport is what `profile --compare --json` prints.
+// compareReport is the output of `profile --compare --json`.
 type compareReport struct {
 	Old      string               `json:"old"`             // first log
 	New      string               `json:"new"`             // second log

@@ -24,7 +24,7 @@ func newProfileDecode() *cobra.Command {
 		Short: "Decode dumps of profiler buffers to a device log",
 		Long: `decode reads dumps of the profiler's buffers, little-endian 32-bit words, one
 file for each processor's buffer or several one after the other, and writes them
-as profile_log_device.csv. What does not decode is told with its word and
+as profile_log_device.csv. What does not decode is reported with its word and
 skipped. The flat core id of the dump becomes core_x. Layouts: seed (2024-03,
 run and host counter in one word), classic (2024-08 on, run host id), wide
 (proposed: 18-bit zone ids, 42-bit times).`,

@@ -31,7 +31,7 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 }
 
 // start begins a bar for work of total units, replacing the one before; bytes
-// tells that the units are bytes. A total of 0 or less is not known.
+// says that the units are bytes. A total of 0 or less is not known.
 func (p *progress) start(name string, total int64, bytes bool) {
 	if p.watch != nil {
 		p.watch(name)
@@ -55,7 +55,7 @@ func (p *progress) stage(name string, total int64, bytes bool) func(done int64) 
 	return p.set
 }
 
-// set tells how much is done; it never goes backwards.
+// set shows how much is done; it never goes backwards.
 func (p *progress) set(done int64) {
 	if p.bar == nil {
 		return

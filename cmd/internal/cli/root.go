@@ -121,7 +121,7 @@ func newRoot(args []string) *cobra.Command {
 		Use:   "perfsim",
 		Short: "Predict how an AI-accelerator module runs, without the chip, and say why",
 		Long: `perfsim places every instruction of a module on the timelines of a machine's
-engines, once with anti-dependencies and once without, and tells the latency,
+engines, once with anti-dependencies and once without, and prints the latency,
 what bounds it, and writes a trace that opens in chrome://tracing and Perfetto.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -154,7 +154,7 @@ func wrapArgs(c *cobra.Command) {
 				return nil
 			}
 			if s := err.Error(); strings.HasPrefix(s, "accepts ") || strings.HasPrefix(s, "requires ") {
-				return usagef("%s received; usage: %s (--help tells more)", countOf(len(args), "argument"), c.UseLine())
+				return usagef("%s received; usage: %s (see --help)", countOf(len(args), "argument"), c.UseLine())
 			}
 			return usageError{err}
 		}

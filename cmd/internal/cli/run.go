@@ -42,7 +42,7 @@ store and the package file.perf-sim.
 Several inputs make a table with a row an input, or with --json an array. Their
 traces, metrics and tables go to DIR together, and file.perf-sim has the traces
 of all; the name of a module that is taken gets -2, -3 and so on, in the order
-of the inputs. An input that fails is reported, the others run all the same,
+of the inputs. An input that fails is reported, the others still run,
 and the exit status is 1.
 
 A snapshot that does not fit in memory is placed in a stream: its rows pass

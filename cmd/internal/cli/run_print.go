@@ -263,8 +263,8 @@ const shortest = 1e-6
 // mostMoved bounds the events listed for people; --json has them all.
 const mostMoved = 20
 
-// printReplay tells which events of a trace that was read do not start where
-// the rules put them.
+// printReplay lists the events of a trace that start elsewhere than by the
+// rules.
 func (r runReport) printReplay(out io.Writer, tw *textTable) error {
 	if r.Replay == nil {
 		return nil

@@ -24,7 +24,7 @@ type recordFlags struct {
 	device, print, self string
 	push                bool
 	clock               float64
-	set                 func(flag string) bool // tells whether a flag was given
+	set                 func(flag string) bool // reports whether a flag was given
 
 	version string
 
@@ -102,8 +102,8 @@ func (f *recordFlags) enter(name string) {
 	}
 }
 
-// finish writes the recordings and tells people what they hold. Those that lie
-// in the folder of the outputs are of their set.
+// finish writes the recordings and prints what they hold. Those that lie in the
+// folder of the outputs are of their set.
 func (f *recordFlags) finish(ctx context.Context, w *components.World, out *emit.Output, tell io.Writer) error {
 	save := func(path string, stdout io.Writer, write func(io.Writer) error) error {
 		if !out.Holds(path) {

@@ -22,7 +22,7 @@ import (
 	"perfsim/systems/sweep"
 )
 
-// offer is what a worker gets to know of a sweep.
+// offer describes a sweep to a worker.
 type offer struct {
 	Plan *sweep.Plan `json:"plan"`
 	// Dir is the folder from which the paths of the plan are, where workers find

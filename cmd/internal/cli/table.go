@@ -56,7 +56,7 @@ func (t *textTable) Flush() error {
 	return tw.Flush()
 }
 
-// leastText is what a column of texts keeps at least.
+// leastText is the least width of a column of texts.
 const leastText = 10
 
 // fitRows shortens texts until the rows are at most room wide, the widest
@@ -147,7 +147,7 @@ func fill(text string, n int) []string {
 	return lines
 }
 
-// isName tells a name or a sentence from a number with its unit.
+// isName distinguishes a name or a sentence from a number with its unit.
 func isName(c string) bool {
 	c = strings.TrimLeft(c, " │├└┌↳")
 	if c == "" {

@@ -45,7 +45,7 @@ func versionText() string {
 }
 
 // revision returns the revision of the source that was built, "" where the
-// build does not tell.
+// build does not say.
 func revision() string { return setting("vcs.revision") }
 
 // setting returns what the build says under a key, "" where it does not.
@@ -61,8 +61,8 @@ func setting(key string) string {
 }
 
 // engineVersion names what predicts: results of one version are not those of
-// another. A build that no revision stands for, because the source was changed
-// or the build does not tell, is named by the digest of the program itself.
+// another. A build without a revision, because the source was changed or the
+// build does not say, is named by the digest of the program itself.
 func engineVersion() (string, error) {
 	if r := revision(); r != "" && setting("vcs.modified") != "true" {
 		return version + "-" + r[:min(len(r), 12)], nil

@@ -11,7 +11,7 @@ import (
 	"perfsim/systems/work"
 )
 
-// classes are what the times of operators are of.
+// classes are the engines by which times of operators are listed.
 var classes = [...]string{"PE", "Activation", "DVE", "Pool", "SP", "DMA", "collectives", "other"}
 
 // classOf returns the class of a lane.

@@ -38,7 +38,7 @@ type Module struct {
 	viewers sync.Map                // *viewer by index of blocks
 }
 
-// reasons are what held the events of run A.
+// reasons are the causes of the starts of run A.
 type reasons struct {
 	attr     *components.Attribution
 	slack    []uint64

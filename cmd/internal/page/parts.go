@@ -25,7 +25,7 @@ type wholeEvent struct {
 
 // whole returns, by row, the events before they are cut, of rows some of whose
 // events overlap or use several queues; nil for others. transfers are when data
-// moves, where the model tells.
+// moves, where the model says so.
 func (v *viewer) whole(rows []web.Row, transfers []components.Transfer) [][]wholeEvent {
 	out := make([][]wholeEvent, len(rows))
 	moves := map[uint32]components.Transfer{}

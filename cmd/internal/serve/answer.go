@@ -30,7 +30,7 @@ type prediction struct {
 	*systems.Report
 	// ModuleID names the module in later requests.
 	ModuleID string `json:"module_id"`
-	// Causes are what the latency is made of, what is worth most first.
+	// Causes are the parts of the latency, the largest worth first.
 	Causes []explain.Cause `json:"causes"`
 }
 

@@ -119,7 +119,7 @@ func write(w http.ResponseWriter, status int, answer []byte) {
 	_, _ = w.Write(answer) // the client is gone where this fails
 }
 
-// firstRead is what is taken for a body before any of it has arrived; memory
+// firstRead is the memory taken for a body before any of it has arrived; memory
 // doubles as it fills.
 const firstRead = 64 << 10
 

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// metrics are what /metrics shows, in the text format of Prometheus. Its
+// metrics are the figures of /metrics, in the text format of Prometheus. Its
 // client library is not used: what it sets up when a program starts takes a
 // third of the time of a small prediction.
 type metrics struct {

@@ -55,9 +55,9 @@ func (s *Server) settings(q *request, operands bool) (systems.Settings, error) {
 	return set, nil
 }
 
-// variantKey is what reading and lowering depend on besides the input, as text.
-// For a module that is not lowered the machine and the options of lowering do
-// not count.
+// variantKey is all that reading and lowering depend on besides the input, as
+// text. For a module that is not lowered the machine and the options of
+// lowering do not count.
 func (q *request) variantKey(s *systems.Settings, lowered bool) string {
 	k := []any{q.Format, q.GraphModule, s.RebuildDeps}
 	if lowered {

@@ -92,7 +92,7 @@ func key(f reflect.StructField) string {
 func fromLine(line []byte) (*request, error) {
 	q := &request{}
 	if err := strict(line, q); err != nil {
-		// The id is what a client needs to know which request failed.
+		// By the id a client knows which request failed.
 		var id struct {
 			ID json.RawMessage `json:"id"`
 		}

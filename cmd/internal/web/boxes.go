@@ -29,8 +29,8 @@ func (r *Row) before(i int) uint64 {
 	return sum
 }
 
-// Box is what is drawn: one event, or several that are too small to tell
-// apart.
+// Box is a drawn rectangle: one event, or several that are too small to
+// distinguish.
 type Box struct {
 	Start, End uint64
 	ID         uint32 // noID for several

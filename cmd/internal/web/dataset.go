@@ -3,13 +3,13 @@
 // not modules: package cli fills them from a simulation.
 package web
 
-// Program is what a page shows: the blocks of a module, one at a time.
+// Program is the content of a page: the blocks of a module, one at a time.
 type Program struct {
 	Title  string
 	Facts  []Fact  // of the whole program, as `run` prints them
 	Blocks []Block // most time first
 	First  int     // the block that is shown at first
-	// Memory is what the memories hold at most. Computed when asked for; optional.
+	// Memory returns the peaks of the memories. Computed when asked for; optional.
 	Memory func() ([]Memory, error)
 	// Open makes the timelines of a block. It is called once a block.
 	Open func(block int) (*Dataset, error)
@@ -192,7 +192,7 @@ type Other struct {
 	End     uint64 `json:"end"`
 }
 
-// Detail is what the page tells about an event.
+// Detail is what the page shows of an event.
 type Detail struct {
 	ID     uint32 `json:"id"`
 	Row    int    `json:"row"`

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// metaProgram is what the page has to know first.
+// metaProgram is the first message to the page.
 type metaProgram struct {
 	Title  string  `json:"title"`
 	Facts  []Fact  `json:"facts"`
@@ -19,7 +19,7 @@ type metaProgram struct {
 	Sampled string `json:"sampled,omitempty"`
 }
 
-// meta is what the page has to know of a block.
+// meta describes a block to the page.
 type meta struct {
 	Facts    []Fact        `json:"facts"`
 	Kinds    []string      `json:"kinds"`
@@ -29,7 +29,7 @@ type meta struct {
 	Loops    []LoopInfo    `json:"loops"`
 	Classes  []string      `json:"classes"`
 	Sections []metaSection `json:"sections"`
-	// Work is what the first section is made of, by kind: the key to the colours.
+	// Work is the content of the first section, by kind: the key to the colours.
 	Work []Work `json:"work"`
 }
 
@@ -169,9 +169,9 @@ func occurring(d *Dataset) []string {
 	return out
 }
 
-// colors ranks the kinds, those with most events in the first section first
-// and what no engine computes last: the page has few colours, and the kinds
-// one sees most must not share one.
+// colors ranks the kinds, those with most events in the first section first and
+// kinds that no engine computes last: the page has few colours, and the most
+// frequent kinds must not share one.
 func colors(d *Dataset, all []Work) []int {
 	count := make([]int, len(all))
 	order := make([]int, len(all))

@@ -15,9 +15,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Static is what the page as one file needs beyond the dataset, because
-// nobody answers its questions: names and dependencies of the events that it
-// holds, in the order of their ids.
+// Static is what a page as one file needs beyond the dataset, because no server
+// answers its questions: names and dependencies of the events that it holds, in
+// the order of their ids.
 type Static struct {
 	Names   []string // Names[0] is "": the implicit name I-<id>
 	Name    []uint32

@@ -38,7 +38,7 @@ type Machine struct {
 	Aliases []string `yaml:"aliases,omitempty" json:"aliases,omitempty"`
 	// Device is the value of the reference benchmark's --device: tt or cuda.
 	Device string `yaml:"device" json:"device"`
-	// DeviceName is what the reference benchmark calls the device.
+	// DeviceName is the reference benchmark's name of the device.
 	DeviceName string `yaml:"device_name" json:"device_name"`
 	Style      string `yaml:"style" json:"style"`
 
@@ -82,7 +82,7 @@ type Matrix struct {
 	// convolution for each tap, where windows are gathered by products with
 	// sparse matrices; 0 where loads gather them.
 	WindowTiles float64 `yaml:"window_tiles,omitempty" json:"window_tiles,omitempty"`
-	// DenseGroups tells that the weights of a convolution in groups are laid out
+	// DenseGroups says that the weights of a convolution in groups are laid out
 	// dense, with zeros between the groups, and multiplied so.
 	DenseGroups bool   `yaml:"dense_groups,omitempty" json:"dense_groups,omitempty"`
 	Mark        string `yaml:"mark" json:"mark"`
@@ -264,7 +264,7 @@ func parse(from string, b []byte) (*Machine, error) {
 	return m, nil
 }
 
-// Check tells whether the description is usable, naming the field that is
+// Check reports whether the description is usable, naming the field that is
 // not.
 func (m *Machine) Check() error {
 	if m.Name == "" {

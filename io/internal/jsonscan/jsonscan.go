@@ -70,7 +70,7 @@ type Scanner struct {
 }
 
 // New returns a scanner of the text that r gives; tell, where not nil, is called with
-// how many bytes were read.
+// the number of bytes read.
 func New(r io.Reader, limits Limits, tell func(int64)) *Scanner {
 	limits.Depth = min(limits.Depth, MaxDepth)
 	return &Scanner{r: r, limits: limits, buf: make([]byte, windowSize), mark: -1, tell: tell}
@@ -86,10 +86,10 @@ func (s *Scanner) Discard(n int) {
 // Offset returns how much of the text is behind the scanner.
 func (s *Scanner) Offset() int64 { return s.base + int64(s.pos) }
 
-// Ended tells whether all that could be read was taken. Err tells why.
+// Ended reports whether all that could be read was taken. Err says why.
 func (s *Scanner) Ended() bool { return s.pos >= s.end }
 
-// Err is what ended the input, other than its end.
+// Err is the error that ended the input, nil at its end.
 func (s *Scanner) Err() error { return s.rerr }
 
 // Here returns the place of the next byte.

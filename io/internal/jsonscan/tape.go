@@ -274,7 +274,7 @@ func wordEnd(s string, i, start int) (end int, kind Kind) {
 
 // Try takes the next object, array or string in one pass over its text, valid
 // until the next call. Where that is no JSON, or too long or deep, it takes
-// nothing: Value tells what is wrong with the brackets. Nor does it take an
+// nothing: Value says what is wrong with the brackets. Nor does it take an
 // object with the key stop, where that is not empty.
 func (s *Scanner) Try(t *Tape, stop string) (v Value, ok bool) {
 	switch s.Peek() {

@@ -84,7 +84,7 @@ func (v Value) Members() Member {
 	return Member{v.t, v.i + 1, v.t.rows[v.i].next}
 }
 
-// Ok tells whether there is a member.
+// Ok reports whether there is a member.
 func (m Member) Ok() bool { return m.i < m.end }
 
 // Key returns the key.
@@ -110,7 +110,7 @@ func (v Value) Elements() Element {
 	return Element{v.t, v.i + 1, v.t.rows[v.i].next}
 }
 
-// Ok tells whether there is an element.
+// Ok reports whether there is an element.
 func (e Element) Ok() bool { return e.i < e.end }
 
 // Value returns the element.

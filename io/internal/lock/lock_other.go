@@ -1,7 +1,8 @@
 //go:build !unix
 
-// Package lock tells the files of living processes from those of dead ones.
-// This system has no locks that end with the process: nothing is taken for dead.
+// Package lock distinguishes the files of living processes from those of dead
+// ones. This system has no locks that end with the process: nothing is taken for
+// dead.
 package lock
 
 import (

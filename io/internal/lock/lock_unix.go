@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package lock tells the files of living processes from those of dead ones: a
-// process holds a lock on what it has not finished, and the system releases it
-// when the process ends, however it ends.
+// Package lock distinguishes the files of living processes from those of dead
+// ones: a process holds a lock on its unfinished files, and the system releases
+// it at the end of the process, whatever the reason.
 package lock
 
 import (

@@ -1,4 +1,4 @@
-// Package readtest is what the tests of several readers share.
+// Package readtest is shared by the tests of several readers.
 package readtest
 
 import (

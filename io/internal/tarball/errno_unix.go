@@ -4,5 +4,5 @@ package tarball
 
 import "syscall"
 
-// errNotDir is what looking below a file gives; nothing can exist there.
+// errNotDir is the error of looking below a file; nothing can exist there.
 var errNotDir error = syscall.ENOTDIR

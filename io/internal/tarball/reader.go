@@ -49,7 +49,7 @@ func (l Limits) check(out, in int64) error {
 	return nil
 }
 
-// Kind is what a member is.
+// Kind is the type of a member.
 type Kind uint8
 
 // The kinds of members.

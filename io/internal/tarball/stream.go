@@ -120,9 +120,9 @@ func onlyZeros(r io.Reader, what string, at int64) error {
 	}
 }
 
-// tail remembers the last bytes of the uncompressed tar, to tell an archive
-// that was closed from one that was cut between two members, and holds the
-// stream to its limits.
+// tail remembers the last bytes of the uncompressed tar, to distinguish an
+// archive that was closed from one that was cut between two members, and holds
+// the stream to its limits.
 type tail struct {
 	r    io.Reader
 	in   *counter

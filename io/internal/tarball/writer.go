@@ -13,9 +13,8 @@ import (
 // chunk is how much is copied between two looks at the context.
 const chunk = 256 << 10
 
-// Header is what is stored of a member besides its bytes. The zero value of
-// every field but Name and Size is what the reproducible archives use, except
-// Mode, where zero stands for 0644.
+// Header is the metadata of a member. Reproducible archives use the zero value
+// of every field but Name and Size; a Mode of zero stands for 0644.
 type Header struct {
 	Name    string    // slash-separated, stored as it is
 	Size    int64     // bytes, known before the data
@@ -102,7 +101,7 @@ func (w *Writer) add(ctx context.Context, h Header, r io.Reader, progress func(n
 	return nil
 }
 
-// atEnd tells whether r is exhausted.
+// atEnd reports whether r is exhausted.
 func atEnd(r io.Reader) error {
 	var b [1]byte
 	for range 100 { // as bufio: a reader may return nothing now and then

@@ -120,7 +120,7 @@ func (b *Builder) preds() (off, edges []uint32) {
 	return off, edges
 }
 
-// longest is what one instruction may last, in ns; longer work becomes
+// longest is the most that one instruction may last, in ns; longer work becomes
 // several instructions in a row.
 const longest = math.MaxUint32
 

@@ -166,7 +166,7 @@ var profilerKind = map[components.EdgeKind]string{components.Flow: "FLOW_DEPENDE
 var profilerEngine = map[components.Engine]string{components.PE: "Tensor", components.DVE: "Vector", components.Activation: "Scalar",
 	components.Pool: "GpSimd", components.SP: "Sync", components.DMA: "DMA"}
 
-// About is what a file says about itself.
+// About is the metadata of a file.
 func About(t *components.Timeline, version string) []Metadata {
 	w := t.World
 	clock, mach := "simulated", w.Machine.Name

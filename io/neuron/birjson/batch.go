@@ -67,7 +67,7 @@ type span struct{ lo, hi uint32 }
 
 func (s span) empty() bool { return s.lo == s.hi }
 
-// parsed is what the items of a batch say, in flat arrays that are reused.
+// parsed has the contents of a batch's items, in flat arrays that are reused.
 type parsed struct {
 	str    []byte
 	instrs []instr

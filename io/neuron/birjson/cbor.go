@@ -13,7 +13,7 @@ import (
 	"perfsim/io/internal/jsonscan"
 )
 
-// isCBOR tells whether the input is CBOR: its first byte begins a map,
+// isCBOR reports whether the input is CBOR: its first byte begins a map,
 // possibly behind the tag that marks CBOR. No JSON text begins so.
 func isCBOR(head []byte) bool {
 	if len(head) >= 3 && head[0] == 0xd9 && head[1] == 0xd9 && head[2] == 0xf7 {

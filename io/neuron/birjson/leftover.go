@@ -58,7 +58,7 @@ func (w *worker) operandsLeft(role int) error {
 	return nil
 }
 
-// debugLeft keeps what debug has beyond file, line and name.
+// debugLeft keeps the fields of debug other than file, line and name.
 func (w *worker) debugLeft(left []member) error {
 	if len(left) == 0 {
 		return nil

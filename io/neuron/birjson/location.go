@@ -202,8 +202,8 @@ func (w *worker) placement(it *item, v jsonscan.Value) error {
 	return nil
 }
 
-// locationView is what the parsers see of the locations of a function. It
-// does not change once it is made.
+// locationView is the parsers' view of the locations of a function. It does not
+// change once it is made.
 type locationView struct {
 	first  uint32 // row of the first location in the module's table
 	names  nameTable

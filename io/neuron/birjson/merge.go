@@ -54,7 +54,7 @@ type merger struct {
 	aliases  aliasSets
 }
 
-// functionState is what is remembered of a function to the end.
+// functionState is kept of a function to the end.
 type functionState struct {
 	view    *locationView
 	alias   []aliasRef
@@ -259,7 +259,7 @@ func (g *merger) pointsForward(row uint32, at jsonscan.Place) {
 	}
 }
 
-// scope tells why an edge is outside the placement relation; it must be.
+// scope says why an edge is outside the placement relation; it must be.
 func (g *merger) scope(from, to uint32) components.EdgeScope {
 	flags := g.m.Instr.Flags.Slice()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"perfsim/ecs"
 )
 
-// nameTable finds a number by name. It holds numbers only; the caller keeps
-// the names and tells what the name of a number is.
+// nameTable finds a number by name. It holds numbers only; the caller keeps the
+// names and gives the name of a number.
 type nameTable struct {
 	slots []uint32 // number plus one, 0 for empty
 	used  int

@@ -130,7 +130,7 @@ func (w *worker) operand(role components.OperandRole, index int, v jsonscan.Valu
 	name := text(memref)
 	if reg.Kind() != jsonscan.Absent {
 		// A register access names its register; in a register access pattern
-		// the register is the index and the tensor is what is accessed.
+		// the register is the index, and the access is to the tensor.
 		if name == nil && set.Kind() == jsonscan.Absent {
 			name = text(reg)
 		} else {

@@ -26,7 +26,7 @@ type worker struct {
 	buf    []byte
 }
 
-// operandLeft is what an operand has beyond its columns.
+// operandLeft has the fields of an operand that no column holds.
 type operandLeft struct {
 	index   int
 	members []member
@@ -45,7 +45,8 @@ func (w *worker) parse(b *batch) {
 	}
 }
 
-// done takes the error of item i of the batch and tells whether there is none.
+// done takes the error of item i of the batch and reports whether there is
+// none.
 func (w *worker) done(i int, err error) bool {
 	if err == nil {
 		return true
@@ -418,8 +419,8 @@ func (w *worker) markers(in *instr, f *fields) components.Flags {
 	return flags
 }
 
-// baseFlags are the flags that follow from opcode and engine alone; holds
-// tells that the instruction has blocks of its own.
+// baseFlags are the flags that follow from opcode and engine alone; holds says
+// that the instruction has blocks of its own.
 func baseFlags(op components.Opcode, engine components.Engine, holds bool) components.Flags {
 	var flags components.Flags
 	switch op {

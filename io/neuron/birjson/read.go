@@ -20,7 +20,7 @@ import (
 // Importer is the format as the list of formats knows it.
 var Importer = format.Importer{Name: "birjson", Sniff: Sniff, Module: Read}
 
-// Sniff tells whether head looks like BIR JSON or CBOR: an object with the
+// Sniff reports whether head looks like BIR JSON or CBOR: an object with the
 // key functions, or something that only its functions hold.
 func Sniff(head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
@@ -44,7 +44,7 @@ func Sniff(head []byte) bool {
 		}
 	}
 	// Attributes may be long, so that functions lie beyond the head; then the
-	// first key tells, which with sorted keys is one of these.
+	// first key decides, which with sorted keys is one of these.
 	rest := bytes.TrimLeft(head[1:], " \t\r\n")
 	for _, key := range []string{`"arch"`, `"archRev"`, `"artifact_info"`, `"artifact_path"`} {
 		if bytes.HasPrefix(rest, []byte(key)) {
@@ -76,7 +76,7 @@ func Read(ctx context.Context, src *format.Source, opt format.Options) (*compone
 	}
 	ratio := int64(1)
 	if src.Packed != "" {
-		ratio = 0 // how much text there is, only the end tells
+		ratio = 0 // the length of the text is known at its end only
 	}
 	g.size = func() int64 { return src.Size * ratio }
 	pipe := newPipeline(g, max(opt.Jobs, 1))

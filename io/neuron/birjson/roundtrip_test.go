@@ -32,7 +32,7 @@ func rewrite(m *components.Module, jobs int) (*components.Module, string, error)
 	return again, buf.String(), err
 }
 
-// checkRoundTrip tells what is lost when m is written and read.
+// checkRoundTrip says what is lost when m is written and read.
 func checkRoundTrip(m *components.Module) error {
 	again, text, err := rewrite(m, 2)
 	if err != nil {

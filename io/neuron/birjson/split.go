@@ -10,7 +10,7 @@ import (
 	"perfsim/io/internal/jsonscan"
 )
 
-// blockInfo and functionInfo are what the splitter knows of a block and a
+// blockInfo and functionInfo are the splitter's knowledge of a block and a
 // function; their names come behind what they hold.
 type blockInfo struct {
 	name     string
@@ -391,7 +391,7 @@ func (p *splitter) flush() error {
 	return p.pipe.send(b)
 }
 
-// errStopped tells the splitter that merging failed; the merge has the error.
+// errStopped stops the splitter after merging failed; the merge has the error.
 var errStopped = errors.New("stopped")
 
 // clip bounds a name taken from the input for messages.

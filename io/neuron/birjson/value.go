@@ -13,7 +13,7 @@ import (
 	"perfsim/io/internal/jsonscan"
 )
 
-// errNotFinite is what a number that is no number gives.
+// errNotFinite is the error for NaN and infinities.
 var errNotFinite = errors.New("is not a finite number")
 
 // parseInt reads an integer. Integral values with an exponent or a fraction
@@ -41,7 +41,7 @@ func parseInt(s string) (int64, error) {
 	return int64(f), nil
 }
 
-// validNumber tells whether s is a number as JSON has them.
+// validNumber reports whether s is a number as JSON has them.
 func validNumber(s string) bool {
 	i := 0
 	digits := func() bool {
@@ -108,7 +108,7 @@ func number(v jsonscan.Value, lo, hi int64) (int64, error) {
 	return n, nil
 }
 
-// isTrue tells whether v is true (or a number other than 0, as some writers
+// isTrue reports whether v is true (or a number other than 0, as some writers
 // have it).
 func isTrue(v jsonscan.Value) bool {
 	if v.Kind() == jsonscan.Number {

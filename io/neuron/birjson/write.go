@@ -20,9 +20,9 @@ import (
 var Exporter = format.Exporter{Name: "birjson", Title: "BIR JSON (Neuron compiler)", Suffix: ".bir.json", Module: Write}
 
 // Write writes the module as BIR JSON text, keys sorted, one instruction a
-// line. Read makes an equal module of it, apart from what BIR JSON has no
-// place for: measured DMA packets, clock windows and semaphore values, and
-// what the cost system computed.
+// line. Read makes an equal module of it, apart from what BIR JSON cannot hold:
+// measured DMA packets, clock windows and semaphore values, and what the cost
+// system computed.
 func Write(ctx context.Context, w io.Writer, m *components.Module, opt format.Options) error {
 	e := &encoder{ctx: ctx, w: w, m: m, tell: opt.Progress}
 	e.prepare()
@@ -307,7 +307,7 @@ func (e *encoder) attributes() {
 	e.str("}")
 }
 
-// needsOurs tells whether the module as a whole has something that documented
+// needsOurs reports whether the module as a whole has something that documented
 // members cannot say.
 func (e *encoder) needsOurs() bool { return e.oddLanes() || e.oddDeclared() }
 
@@ -326,7 +326,7 @@ func (e *encoder) oddLanes() bool {
 	return false
 }
 
-// oddDeclared tells whether the input had more dependencies than are left
+// oddDeclared reports whether the input had more dependencies than are left
 // after merging.
 func (e *encoder) oddDeclared() bool {
 	n := e.m.Edges.Counts()
@@ -442,7 +442,7 @@ func (e *encoder) function(f int, runs bool) {
 	e.flush(flushAt)
 }
 
-// independent tells whether the function has no dependencies although it is
+// independent reports whether the function has no dependencies although it is
 // known that it has none: the text must say so, or a reader takes them for
 // lost.
 func (e *encoder) independent(f int) bool {

@@ -584,7 +584,7 @@ func (e *encoder) overrides(w *objectWriter, row int, seen *geometry, lane uint1
 	}
 }
 
-// seenFunc is what a reader takes for the function of the instruction.
+// seenFunc is the function that a reader takes for the instruction's.
 func (e *encoder) seenFunc(w *objectWriter) []byte {
 	for _, k := range []string{"func", "op0", "op"} {
 		if b := text(w.get(k)); len(b) > 0 {

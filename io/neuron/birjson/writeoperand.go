@@ -8,7 +8,8 @@ import (
 	"perfsim/io/internal/jsonscan"
 )
 
-// operands writes the list of one role; always tells to write an empty one.
+// operands writes the list of one role; always means that an empty one is
+// written.
 func (e *encoder) operands(w *objectWriter, role components.OperandRole, always bool) {
 	n := 0
 	list := e.opTexts[role]

@@ -26,7 +26,7 @@ type ReadOptions struct {
 	// float of single precision, every aggregation None, and a member that
 	// is no number is an error.
 	Documented bool
-	// DefaultName is the name of entries whose file does not tell one.
+	// DefaultName is the name of entries whose file has none.
 	DefaultName string
 }
 

@@ -28,7 +28,7 @@ const (
 // NumTypes is the number of metrics, 54.
 const NumTypes = 54
 
-// Prefix is what the type strings of the back end begin with.
+// Prefix begins the type strings of the back end.
 const Prefix = "backend::"
 
 // typeNames are the names by number. 9 to 26 are eighteen metrics in bytes whose
@@ -69,8 +69,8 @@ func (t MetricType) Name() string {
 // "backend::PostSchedEstLatency".
 func (t MetricType) String() string { return Prefix + t.Name() }
 
-// Ours tells that the name is not the documented one but our choice, because
-// the documented one is not public.
+// Ours says that the name is not the documented one but our choice, because the
+// documented one is not public.
 func (t MetricType) Ours() bool { return t >= firstDMASize && t <= lastDMASize }
 
 // ParseMetricType finds the metric of a name, bare or with its prefix.

@@ -33,7 +33,7 @@ const (
 // losslessMark is the first member of the Lossless layout.
 const losslessMark = "perfsim_metric_store"
 
-// indent is what one level is indented by. The documented program lets its
+// indent is the indentation of one level. The documented program lets its
 // caller choose, and the choice is not public; this one is ours.
 const indent = "  "
 

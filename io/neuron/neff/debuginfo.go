@@ -59,7 +59,7 @@ func (t InstructionType) String() string {
 // Dependency is an edge from the instruction ID.
 type Dependency struct {
 	ID   uint64
-	Kind components.EdgeKind // Invalid if the file tells none
+	Kind components.EdgeKind // Invalid if the file has none
 }
 
 // Attr is a free attribute of an instruction.

@@ -96,7 +96,7 @@ func (f *File) Payload() *io.SectionReader {
 // look at.
 func (f *File) Trailing() int64 { return f.Size - HeaderSize - f.dataSize() }
 
-// Gzipped tells whether the payload is compressed.
+// Gzipped reports whether the payload is compressed.
 func (f *File) Gzipped() bool {
 	var magic [2]byte
 	f.r.ReadAt(magic[:], HeaderSize) // a short read leaves zeros: not gzip

@@ -423,7 +423,7 @@ func (a *assembler) columns(perm []uint32, lanes []uint16) {
 	}
 }
 
-// dmaLane tells whether the instruction moves data with the DMA engines.
+// dmaLane reports whether the instruction moves data with the DMA engines.
 func (r *row) dmaLane() bool { return r.flags&(components.FlagSWDGE|components.FlagHWDGE) != 0 }
 
 // names gives every instruction a unique name: its name in BIR, else one made

@@ -117,7 +117,7 @@ type queueInfo struct {
 	core, engine, index, name uint32 // core and name are words
 }
 
-// result is what a worker made of a chunk.
+// result is a worker's result of a chunk.
 type result struct {
 	instrs  []instr
 	texts   []byte

@@ -35,7 +35,7 @@ const (
 	maxBytes = 1 << 48
 )
 
-// isSequencer tells the operations that are done by an engine's sequencer.
+// isSequencer reports whether an engine's sequencer does the operation.
 func isSequencer(opcode []byte) bool {
 	switch string(opcode) {
 	case "EVENT_SEMAPHORE", "EVENT_SEMAPHORE_RANGE_CLEAR", "NOP", "DRAIN", "NOTIFY", "WRITE", "SET_ORDERING_MODE",
@@ -45,13 +45,14 @@ func isSequencer(opcode []byte) bool {
 	return false
 }
 
-// isDMA tells the operations that move data with the DMA engines. They go to
-// the DMA lane of their core, whichever engine issues them.
+// isDMA reports whether the operation moves data with the DMA engines. They go
+// to the DMA lane of their core, whichever engine issues them.
 func isDMA(opcode []byte) bool {
 	return bytes.HasPrefix(opcode, []byte("DMA_")) || bytes.HasPrefix(opcode, []byte("PSEUDO_DMA_"))
 }
 
-// isDataPath tells the known operations of the engines' data paths.
+// isDataPath reports whether the operation is a known one of the engines' data
+// paths.
 func isDataPath(opcode []byte) bool {
 	switch string(opcode) {
 	case "MATMUL", "LDWEIGHTS", "ACTIVATE", "ACT_TABLE_LOAD", "COPY", "CAST", "TENSOR_REDUCE", "TENSOR_SCALAR", "TENSOR_SCALAR_PTR",
@@ -63,13 +64,14 @@ func isDataPath(opcode []byte) bool {
 	return false
 }
 
-// traffic is what the profile says an instruction reads and writes, in bytes
-// (for engine instructions per partition).
+// traffic is the number of bytes that an instruction reads and writes by the
+// profile, in bytes (for engine instructions per partition).
 type traffic struct {
 	sbufRead, sbufWrite, psumRead, psumWrite, hbmRead, hbmWrite uint64
 }
 
-// shape is what the operands of one instruction say about its cost.
+// shape has the properties of one instruction's operands that its cost depends
+// on.
 type shape struct {
 	flags    components.Flags
 	elems    uint32
@@ -289,7 +291,7 @@ func (s *shaper) reverse(key []byte, steps []int64, counts []uint64) uint64 {
 	return elems
 }
 
-// note updates the shape for one operand; tensor tells a tensor from a
+// note updates the shape for one operand; tensor distinguishes a tensor from a
 // scalar read through a pointer.
 func (s *shaper) note(a ap, role components.OperandRole, elems, parts uint64, tensor bool) {
 	o := &s.out
@@ -396,7 +398,7 @@ func (s *shaper) dma(opcode []byte, use traffic) {
 	}
 	srcBytes, srcRow := s.side("src", components.RoleIn, in, use.hbmRead, use.sbufRead, use.psumRead)
 	dstBytes, dstRow := s.side("dst", components.RoleOut, out, use.hbmWrite, use.sbufWrite, use.psumWrite)
-	// Where the DMA converts types, what it moves is what it writes: the
+	// Where the DMA converts types, it moves the bytes that it writes: the
 	// profile's own packets have that size.
 	if o.dmaBytes = dstBytes; dstBytes == 0 {
 		o.dmaBytes = srcBytes

@@ -10,8 +10,8 @@ import (
 // noteWarning is the code of the profiler's own warnings.
 const noteWarning = "profiler-warning"
 
-// lacks are what a profile may lack: the part of the profiler's warning that
-// tells, and what to do about it.
+// lacks are the parts that a profile may lack: the words of the profiler's
+// warning, and what to do about it.
 var lacks = [...]struct{ warning, what string }{
 	{"additional dynamic DMA metadata", "times of dynamic DMA (capture with --enable-dge-notifs)"},
 	{"HLO stats", "FLOPs of the graph"},

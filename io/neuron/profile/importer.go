@@ -46,7 +46,7 @@ func sniff(head []byte) bool {
 	return false
 }
 
-// signs are what must follow the keys that say too little.
+// signs must follow the keys that do not decide alone.
 var signs = map[string][]string{
 	"metadata":    {`"ntff_version"`, `"pe_clock_freq"`, `"first_hw_timestamp"`},
 	"summary":     {`"total_time"`, `"instruction_count"`, `"neuroncore_cycle_count"`},
@@ -75,8 +75,8 @@ func module(ctx context.Context, src *format.Source, opt format.Options) (*compo
 	return m, nil
 }
 
-// noteSkipped tells which sections were left out: an attribute for those that
-// every export has and that follow from the others, a note for each other.
+// noteSkipped names the sections that were left out: an attribute for those
+// that every export has and that follow from the others, a note for each other.
 func (a *assembler) noteSkipped(list []skipped) {
 	var names []string
 	for _, s := range list {

@@ -10,8 +10,8 @@ import (
 // operands is the operand text of one instruction, taken apart. Byte slices
 // alias the text; everything is valid until the next Parse.
 //
-// The language (a token is what stands between spaces; spaces inside brackets
-// belong to the token):
+// The language (a token is a text between spaces; spaces inside brackets belong
+// to the token):
 //
 //	text     = { sync | pattern | field | shape | word }
 //	sync     = ["$"] ("S"|"E") "[" n "]" [ "(" owner ")" ] op [ "@" when ]

@@ -32,7 +32,7 @@ import (
 // contradict each other, the dependencies win: the earliest instruction that
 // waits only for its turn is taken out of turn.
 
-// ordering is what programOrder needs of an instruction.
+// ordering has the properties of an instruction that programOrder needs.
 type ordering struct {
 	start  uint64
 	group  uint32 // core × NumEngines + engine
@@ -42,7 +42,7 @@ type ordering struct {
 	strict bool
 }
 
-// orderNotes counts what programOrder has to tell.
+// orderNotes counts the remarks of programOrder.
 type orderNotes struct {
 	unrolled int // instructions of engines whose program counter repeats
 	measured int // instructions in measured order

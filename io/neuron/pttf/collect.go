@@ -17,7 +17,7 @@ import (
 // "." means any character but a line end.
 var tracePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`perf_sim\.[^\n\r]*\.json`) })
 
-// isTraceName tells whether the package takes a file of this base name.
+// isTraceName reports whether the package takes a file of this base name.
 func isTraceName(base string) bool { return tracePattern().MatchString(base) }
 
 // Collect returns the paths (dir joined with the name) of the trace files in

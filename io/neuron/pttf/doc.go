@@ -3,7 +3,7 @@
 // debug_info_pttf.
 //
 // Discovery, log lines, member fields and the no-files case follow the
-// documented perf_sim_package_pass. What that documentation leaves open is
+// documented perf_sim_package_pass. What that documentation does not say is
 // decided here and listed in docs/artifacts.md:
 //
 //   - members are sorted, with no time and no owner, so that the same traces

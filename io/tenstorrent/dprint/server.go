@@ -129,10 +129,10 @@ func (s *Server) Attach(k Key, b *Buffer) {
 	}
 }
 
-// Poll looks at every processor once and prints what is there. progress
-// tells whether something was read. After too many polls without progress
-// while a processor waits for a signal, it prints which one and returns
-// ErrHang, for good.
+// Poll looks at every processor once and prints what is there. progress reports
+// whether something was read. After too many polls without progress while a
+// processor waits for a signal, it prints which one and returns ErrHang, for
+// good.
 func (s *Server) Poll() (progress bool, err error) {
 	if s.killed {
 		return false, errHang

@@ -30,7 +30,7 @@ type Transfer struct {
 	Device int32
 	Bytes  uint64
 	// First and Segments are its ways in Trace.Segments. A transfer whose way
-	// the trace does not tell has none.
+	// the trace does not have has none.
 	First    uint32
 	Segments uint16
 	Fabric   bool // over Ethernet to another device
@@ -130,8 +130,8 @@ func ReadFile(path string) (*Trace, error) {
 	return t, nil
 }
 
-// Is tells whether a file begins as a NoC trace does: an array of objects, the
-// first of which has the place of a processor.
+// Is reports whether a file begins as a NoC trace does: an array of objects,
+// the first of which has the place of a processor.
 func Is(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n\ufeff")
 	rest, ok := bytes.CutPrefix(head, []byte("["))
@@ -295,7 +295,7 @@ func (r *reader) bytes(n uint64) uint64 {
 	return n
 }
 
-// reads tells whether data of this kind flows to the processor.
+// reads reports whether data of this kind flows to the processor.
 func reads(kind string) bool { return len(kind) >= 4 && kind[:4] == "READ" }
 
 func (r *reader) network(name string) uint8 {
@@ -356,7 +356,7 @@ func (r *reader) extend(device int32, time uint64) {
 	d.First, d.End, d.Events = min(d.First, time), max(d.End, time), d.Events+1
 }
 
-// barrier takes the start or end of a barrier and tells whether it is one.
+// barrier takes the start or end of a barrier and reports whether it is one.
 func (r *reader) barrier(e *event, device, run int64) bool {
 	kind, start := e.Type, false
 	if n := len(kind) - len("_START"); n > 0 && kind[n:] == "_START" {

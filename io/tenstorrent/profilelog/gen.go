@@ -23,8 +23,8 @@ type GenOptions struct {
 	LoseEnds int
 }
 
-// GenTotal is what a generated log holds of one zone, counted while writing
-// and without the reader, so that tests can compare.
+// GenTotal is the sum of one zone in a generated log, counted while writing and
+// without the reader, so that tests can compare.
 type GenTotal struct {
 	Count, Cycles, Lost uint64
 }

@@ -27,7 +27,7 @@ var Importer = format.Importer{
 	Module: readModule,
 }
 
-// Sniff tells whether a text starts as device logs do: a clock line or a
+// Sniff reports whether a text starts as device logs do: a clock line or a
 // column header.
 func Sniff(head []byte) bool {
 	for range 3 {
@@ -67,10 +67,10 @@ func readModule(ctx context.Context, src *format.Source, opt format.Options) (*c
 // Module makes a module of a log.
 //
 // Zones of a processor nest; an instruction is the stretch in which its zone
-// was the innermost one, so a zone with others inside becomes several. Its
-// launch is what it is grouped by. Time in which no zone was open becomes
-// waiting. Clocks of devices have nothing to do with each other: each device
-// starts at 0, and so does, after a gap, each session.
+// was the innermost one, so a zone with others inside becomes several. Zones
+// are grouped by launch. Time in which no zone was open becomes waiting. Clocks
+// of devices have nothing to do with each other: each device starts at 0, and
+// so does, after a gap, each session.
 func Module(ctx context.Context, name string, l *zonelog.DeviceLog) (*components.Module, error) {
 	if l.Zones.Len() == 0 {
 		for _, d := range l.Diags.All() {

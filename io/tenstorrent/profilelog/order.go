@@ -251,9 +251,9 @@ func (b *builder) numberedLaunchesRepeat(cuts []uint32) bool {
 	return b.launchesRepeat(cuts)
 }
 
-// launchesRepeat tells whether some launch of some lane starts its firmware
-// on both sides of a cut. Rows that are merely shuffled step back as well,
-// but each of their launches starts once.
+// launchesRepeat reports whether some launch of some lane starts its firmware
+// on both sides of a cut. Rows that are merely shuffled step back as well, but
+// each of their launches starts once.
 func (b *builder) launchesRepeat(cuts []uint32) bool {
 	l := b.log
 	fw := make([]bool, len(l.Defs))
@@ -478,7 +478,7 @@ func (b *builder) sortLanes() []uint32 {
 	return spare
 }
 
-// ordered tells whether the version writes markers in time order: V10 on.
+// ordered reports whether the version writes markers in time order: V10 on.
 // Before, the four guaranteed markers come first in each launch.
 func (b *builder) ordered() bool {
 	for _, s := range b.log.Sessions {

@@ -58,8 +58,8 @@ func (c *chunk) clear() {
 	c.diags = zonelog.Diagnostics{}
 }
 
-// worker parses chunks. It keeps what it has seen, so that a row costs a
-// comparison with a cached text in place of parsing its names again.
+// worker parses chunks. It keeps what it has seen, so that a row needs a
+// comparison with a cached text instead of parsing its names again.
 type worker struct {
 	gen              int
 	lanes, runs      map[string]uint32

@@ -17,8 +17,8 @@ const (
 	CustomWord        = (ProgramIDMarkers + GuaranteedMarkers) * MarkerWords
 	L1Words           = (ProgramIDMarkers + GuaranteedMarkers + OptionalMarkers) * MarkerWords
 
-	// oldMarkers is what the recorder of V0..V3 holds: it wrote into the
-	// 204-byte print buffer, two words of header and three a marker.
+	// oldMarkers is the capacity of the recorder of V0..V3: it wrote into
+	// the 204-byte print buffer, two words of header and three a marker.
 	oldMarkers = 16
 )
 

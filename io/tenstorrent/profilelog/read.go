@@ -26,8 +26,8 @@ type Options struct {
 	Size    int64  // size of the plain text where known, to reserve memory once
 	// FreqMHz replaces the clock of every session where it is above 0.
 	FreqMHz float64
-	// KeepSwapped leaves exchanged time and stat columns as they are, which
-	// is what the vendor's script sees.
+	// KeepSwapped leaves exchanged time and stat columns as they are, as
+	// the vendor's script reads them.
 	KeepSwapped bool
 	// Sources gives names to zones whose id the log does not resolve.
 	Sources *Sources
@@ -256,7 +256,7 @@ func (b *builder) stream(ctx context.Context, src io.Reader) error {
 	return ctx.Err()
 }
 
-// broken tells what an input that breaks off is worth. Rows that were
+// broken decides how an input that breaks off is treated. Rows that were
 // unpacked before compressed data end or go wrong are as good as any; a file
 // that cannot be read is an error.
 func (b *builder) broken(err error) error {

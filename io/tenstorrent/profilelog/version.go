@@ -9,7 +9,7 @@ import (
 	"perfsim/components/zonelog"
 )
 
-// role is what a column means, whatever its place.
+// role is the meaning of a column, whatever its place.
 type role uint8
 
 const (
@@ -88,8 +88,8 @@ type layout struct {
 	old            bool // no phase column: ids 1..4 mean the firmware and kernel markers
 }
 
-// isHeader tells whether a line is a column header: its first name is a
-// known column and it names a time column.
+// isHeader reports whether a line is a column header: its first name is a known
+// column and it names a time column.
 func isHeader(line []byte) bool {
 	first, rest, ok := bytes.Cut(line, []byte{','})
 	if !ok {
@@ -103,7 +103,7 @@ func normName(s string) string {
 	return strings.ToLower(strings.Trim(strings.TrimSpace(strings.TrimPrefix(s, "\ufeff")), `"`))
 }
 
-// isInfo tells whether a line is the clock line.
+// isInfo reports whether a line is the clock line.
 func isInfo(line []byte) bool {
 	line = bytes.TrimLeft(line, "\ufeff \"")
 	return bytes.HasPrefix(line, []byte("ARCH")) || bytes.HasPrefix(line, []byte("Chip clock is at"))

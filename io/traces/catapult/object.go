@@ -21,7 +21,7 @@ type ObjectOptions struct {
 	Progress func(events int64)
 }
 
-// ObjectStats are what was written.
+// ObjectStats count what was written.
 type ObjectStats struct {
 	Slices, Flows, Counters int64
 	// Unshown counts dependencies that no arrow can show: an end without any

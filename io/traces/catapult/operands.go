@@ -39,7 +39,7 @@ func (t *tracer) appendOperands(b []byte, i uint32) []byte {
 	return append(b, '"')
 }
 
-// selected tells whether operand row r is a pattern of the wanted side.
+// selected reports whether operand row r is a pattern of the wanted side.
 func (t *tracer) selected(r int, out bool) bool {
 	return (t.roles[r] == components.RoleOut) == out && t.numDims[r] > 0
 }

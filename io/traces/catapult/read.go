@@ -47,8 +47,8 @@ type traceEvent struct {
 	start, dur           uint64 // ns
 	tid                  int
 	barrier              bool // one that has no thread of its own
-	chained              bool // writes PSUM in banks that the trace does not tell
-	transfer             bool // what a trigger started, which has the trigger's id
+	chained              bool // writes PSUM in banks that the trace does not have
+	transfer             bool // a transfer that a trigger started, with the trigger's id
 	banks                uint16
 	deps                 []traceDep
 	offset               int64
@@ -405,7 +405,7 @@ func (t *traceReader) module(from string) (*components.Module, error) {
 		m.Note("trigger-queues", "DMA triggers: how full their queues were is not in a trace; one that waited for room is placed earlier", triggers)
 	}
 	if t.noOwner > 0 {
-		m.Note("unknown-producer", "dependencies whose producer cannot be told: no event of that lane ends at their end_time", t.noOwner)
+		m.Note("unknown-producer", "dependencies whose producer is unknown: no event of that lane ends at their end_time", t.noOwner)
 	}
 	return m, m.Check()
 }
@@ -460,7 +460,7 @@ func laneOf(e *traceEvent, lanes map[int]uint16) uint16 {
 	return lanes[e.tid]
 }
 
-// owner is what tells the producer of a dependency: the id, and whether the
+// owner identifies the producer of a dependency: the id, and whether the
 // instruction or the transfer that it triggered is meant.
 type owner struct {
 	id       uint64
@@ -541,7 +541,7 @@ func (t *traceReader) order(producers [][]int, lane func(*traceEvent) uint16, ba
 	return t.topological(byStart, producers)
 }
 
-// sound tells whether an order keeps lanes in the order of their starts and
+// sound reports whether an order keeps lanes in the order of their starts and
 // producers before consumers.
 func (t *traceReader) sound(order []int, producers [][]int, lane func(*traceEvent) uint16, barriers func(lane uint16) bool) bool {
 	pos := make([]int, len(order))

@@ -72,7 +72,7 @@ func decimal(v uint64) (lo, hi uint64, n int) {
 	return lo | last<<(8*uint(n)), last >> (64 - 8*uint(n)), n + 8
 }
 
-// numberRoom is what putUint may write to, whatever the number.
+// numberRoom is the room that putUint needs for any number.
 const numberRoom = 24
 
 // putUint writes v to o at n and returns where it ends. Up to numberRoom bytes

@@ -12,8 +12,8 @@ import (
 	"perfsim/io/internal/ordered"
 )
 
-// Write writes the trace of one top-level block in run r: the documented
-// bare array. graph adds what the second trace family has: a flow arrow for
+// Write writes the trace of one top-level block in run r: the documented bare
+// array. graph adds the arguments of the second trace family: a flow arrow for
 // every honoured dependency, and the dependencies the run left out marked as
 // such.
 //
@@ -45,8 +45,8 @@ func (s Style) Write(ctx context.Context, out io.Writer, w *components.World, bl
 	return t.block(ctx, out, block, jobs)
 }
 
-// tracer is what rendering the events of a block needs; it is read by several
-// goroutines at once.
+// tracer has the state for rendering the events of a block; it is read by
+// several goroutines at once.
 type tracer struct {
 	w     *components.World
 	m     *components.Module
@@ -83,10 +83,10 @@ type tracer struct {
 	// leaves has the last ns of what is drawn of each row of the block; kept
 	// only for the arrows of the graph.
 	leaves []uint64
-	// verbatim tells that the module was read from a trace and keeps the
+	// verbatim says that the module was read from a trace and keeps the
 	// arguments about operands as they were.
 	verbatim bool
-	// bare tells that nothing is known of any instruction but its opcode, name
+	// bare says that nothing is known of any instruction but its opcode, name
 	// and dependencies.
 	bare bool
 }

@@ -75,9 +75,9 @@ func (g *graph) list(ids []uint64) span {
 // The durations that ASTRA-sim and we give where the input has none: 1 ns.
 const noDuration = 1
 
-// guessBase and guessRate order communications whose duration only the
-// machine tells: 8 µs and 100 bytes per ns, as the embedded machines have.
-// They do not enter the result otherwise.
+// guessBase and guessRate order communications whose duration only the machine
+// has: 8 µs and 100 bytes per ns, as the embedded machines have. They do not
+// enter the result otherwise.
 const (
 	guessBase = 8000
 	guessRate = 100
@@ -366,8 +366,8 @@ func laneOf(kind nodeType, cpu bool) string {
 	return laneCompute
 }
 
-// opcodeOf is what reports group nodes by: the operator's name without the
-// number and the arguments that follow it.
+// opcodeOf returns the word by which reports group nodes: the operator's name
+// without the number and the arguments that follow it.
 func opcodeOf(kind nodeType, name, opType string) string {
 	switch kind {
 	case typeMetadata:

@@ -104,7 +104,7 @@ func (g *graph) readHost(ctx context.Context, src *format.Source) error {
 	g.scopes(hosts)
 	g.tensorDependencies(hosts, tensors)
 	g.rule = "operators by their names and shapes"
-	g.b.M.Note("host-trace", "a host execution trace has no durations: it takes a profile of the same run to tell how long operators last", 1)
+	g.b.M.Note("host-trace", "a host execution trace has no durations: a profile of the same run has the times of operators", 1)
 	return nil
 }
 

@@ -29,7 +29,7 @@ const (
 	hostJSON         // {"schema": …, "nodes": […]}
 )
 
-// form tells what an input that begins with head is.
+// form returns the form of an input that begins with head.
 func form(head []byte) shape {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && text[0] == '{' {

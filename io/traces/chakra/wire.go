@@ -19,7 +19,7 @@ import (
 // metadata of converted algorithms tens of kilobytes.
 const maxMessage = 64 << 20
 
-// sniffWire tells whether head starts with a GlobalMetadata message (version
+// sniffWire reports whether head starts with a GlobalMetadata message (version
 // and attributes only) and a Node.
 func sniffWire(head []byte) bool {
 	meta, rest, whole := splitMessage(head)
@@ -51,7 +51,7 @@ func sniffWire(head []byte) bool {
 	})
 }
 
-// splitMessage takes the first length-delimited message off b; whole tells
+// splitMessage takes the first length-delimited message off b; whole reports
 // whether b holds all of it.
 func splitMessage(b []byte) (msg, rest []byte, whole bool) {
 	n, k := protowire.ConsumeVarint(b)
@@ -95,7 +95,7 @@ func printable(v []byte) bool {
 	return len(v) < 64
 }
 
-// attributeLike tells whether v begins like an AttributeProto: its name.
+// attributeLike reports whether v begins like an AttributeProto: its name.
 func attributeLike(v []byte) bool {
 	if len(v) < 2 || v[0] != 0x0a {
 		return false

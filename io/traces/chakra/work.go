@@ -86,8 +86,8 @@ func isView(in, out []array) bool {
 	return len(out) > 0
 }
 
-// traffic is what an operator reads and writes, each tensor once; of a table
-// that is looked up only what is taken.
+// traffic is the number of bytes that an operator reads and writes, each tensor
+// once; of a table that is looked up only what is taken.
 func traffic(op string, in, out []array) (bytes uint64) {
 	add := func(n uint64) { bytes = min(bytes+min(n, maxSize), maxSize) }
 	for _, o := range out {

@@ -16,7 +16,7 @@ import (
 	"perfsim/ecs"
 )
 
-// stack is what makes a line: frames that are equal have equal numbers.
+// stack identifies a line: frames that are equal have equal numbers.
 type stack struct {
 	process int
 	lane    uint16

@@ -70,8 +70,8 @@ func classTable() (t [256]uint8) {
 // here returns the place of the byte at index i of the buffer.
 func (l *lexer) here(i int) pos { return pos{l.line, int32(l.base + int64(i) - l.lineStart + 1)} }
 
-// fill reads more text behind what was not used yet, which moves to the start
-// of the buffer, and tells whether there was any.
+// fill reads more text behind the unused rest, which moves to the start of the
+// buffer, and reports whether there was any.
 func (l *lexer) fill() bool {
 	if l.err != nil {
 		return false
@@ -164,7 +164,7 @@ func (l *lexer) letters() error {
 	return nil
 }
 
-// comment skips a comment at a slash, and tells whether there is one.
+// comment skips a comment at a slash, and reports whether there is one.
 func (l *lexer) comment() (bool, error) {
 	if l.p+1 == len(l.buf) {
 		l.fill()
@@ -222,7 +222,7 @@ func (l *lexer) option() string {
 	}
 }
 
-// option looks for an option in text, and tells whether more text cannot
+// option looks for an option in text, and reports whether more text cannot
 // change what it finds.
 func option(text []byte) (key string, known bool) {
 	i := 0

@@ -89,7 +89,7 @@ func (s *schedule) posts() (rowOf []uint32, starts int) {
 	return rowOf, starts
 }
 
-// channel is what a receive without wildcards matches.
+// channel identifies the sends that a receive without wildcards matches.
 type channel struct {
 	from, to int32
 	tag      int64

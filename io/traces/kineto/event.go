@@ -13,7 +13,7 @@ import (
 	"perfsim/io/internal/timeline"
 )
 
-// category is what the importer does with an event.
+// category is the importer's treatment of an event.
 type category uint8
 
 const (
@@ -90,7 +90,7 @@ type thread struct {
 	name     string
 }
 
-// trace is what is taken from the events.
+// trace is the content of the events.
 type trace struct {
 	b       *timeline.Builder
 	key     []byte

@@ -68,7 +68,7 @@ func (n *noBOM) Read(p []byte) (int, error) {
 		copy(p, "   ")
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) && got > 0 {
-		err = nil // a short input; the next call tells its end
+		err = nil // a short input; the next call reports its end
 	}
 	return got, err
 }

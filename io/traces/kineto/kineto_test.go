@@ -277,7 +277,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkReplay tells whether replaying by the plain rule gives the recorded
+// checkReplay reports whether replaying by the plain rule gives the recorded
 // starts, unless the reader says that it will not.
 func checkReplay(t *testing.T, m *components.Module) {
 	t.Helper()

@@ -9,8 +9,8 @@ import (
 	"perfsim/ecs"
 )
 
-// This file tells work from what only describes it: lanes that repeat others,
-// annotations, and slices inside others.
+// This file distinguishes work from events that only describe it: lanes that
+// repeat others, annotations, and slices inside others.
 
 // opsLane is the lane of the operators in a device's process of a JAX or
 // TensorFlow trace.

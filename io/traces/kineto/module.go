@@ -68,7 +68,7 @@ func (t *trace) note(code, text string, n int) {
 	}
 }
 
-// notes tells what was in the input and is not in the module.
+// notes names what was in the input and is not in the module.
 func (t *trace) notes() {
 	t.note("string-time", "times written as strings", t.stringTimes)
 	t.note("bad-time", "events whose time is missing, no number, or out of range: left out", t.badTimes)

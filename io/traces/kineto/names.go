@@ -261,7 +261,7 @@ func (t *trace) lane(n uint32, several bool, kind, suffix string) (uint16, error
 	return t.b.Lane(name + suffix)
 }
 
-// severalProcesses tells whether the threads in use are of more than one
+// severalProcesses reports whether the threads in use are of more than one
 // process.
 func (t *trace) severalProcesses(use func(thread uint32) bool) bool {
 	first := ""

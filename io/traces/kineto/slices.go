@@ -11,7 +11,7 @@ import (
 // Thread is a lane of a trace that another format holds.
 type Thread struct{ Process, ProcessName, ID, Name string }
 
-// SliceKind is what a slice is.
+// SliceKind is the type of a slice.
 type SliceKind uint8
 
 // The kinds of slices.

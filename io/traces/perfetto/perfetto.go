@@ -77,7 +77,7 @@ type Options struct {
 	Progress func(events int64)
 }
 
-// Stats are what was written.
+// Stats count what was written.
 type Stats struct {
 	Slices, Flows, Counters int64
 	// Unordered counts dependencies whose consumer starts before its producer,

@@ -59,7 +59,7 @@ func Open(ctx context.Context, nc *nats.Conn, opt Options) (*Queue, error) {
 		s.Retention, s.Storage, s.Discard = jetstream.WorkQueuePolicy, jetstream.FileStorage, jetstream.DiscardNew
 		s.MaxMsgsPerSubject, s.DiscardNewPerSubject, s.MaxMsgs = 1, true, int64(opt.Room)
 		s.Replicas, s.MaxAge = max(opt.Replicas, 1), forgotten
-		s.Duplicates = time.Second // no message has an id: subjects tell duplicates
+		s.Duplicates = time.Second // no message has an id: subjects identify duplicates
 		if err := retry(ctx, callTime, func(ctx context.Context) error {
 			if err := refused(nc); err != nil {
 				return permanent{err}

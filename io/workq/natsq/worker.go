@@ -29,7 +29,7 @@ type Worker struct {
 	// Idle, where above 0, ends the worker after so long without a task.
 	Idle time.Duration
 
-	silent atomic.Bool // tells nobody that it is at work: for tests
+	silent atomic.Bool // does not say that it is at work: for tests
 
 	mu    sync.Mutex
 	open  map[string]*opened

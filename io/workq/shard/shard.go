@@ -63,7 +63,7 @@ func (s *Shard) fromEnvironment(getenv func(string) string) error {
 			return err
 		}
 		if s.N == 0 {
-			return fmt.Errorf("a Kubernetes Indexed Job does not tell its number of completions; write auto/N")
+			return fmt.Errorf("a Kubernetes Indexed Job does not give its number of completions; write auto/N")
 		}
 		s.I = n + 1
 	case getenv("SLURM_ARRAY_TASK_ID") != "":

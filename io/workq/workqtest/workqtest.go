@@ -16,8 +16,8 @@ import (
 
 // Rig is a driver with workers, set up for one test.
 type Rig interface {
-	// Run is workq.Queue.Run with workers that do the work. Called again it is
-	// what a process that starts anew does.
+	// Run is workq.Queue.Run with workers that do the work. A second call does
+	// what a restarted process does.
 	Run(ctx context.Context, do workq.Do, tasks []workq.Task, take func([]workq.Result) error) error
 	// Die ends the worker that calls it with the context of its task, as a kill
 	// does: nothing is returned or reported. Another worker goes on. It does not

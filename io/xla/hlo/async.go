@@ -106,8 +106,8 @@ func (p *parser) expand(s sugar) bool {
 }
 
 // asyncSignature returns the operand shapes and the result shape of an
-// asynchronous operation. Recent text may hand over operands, and tell the
-// result, in the updates and the done that follow the start.
+// asynchronous operation. Recent text may have operands, and the result's
+// shape, in the updates and the done that follow the start.
 func (p *parser) asyncSignature(op opgraph.OpID, result opgraph.ShapeID) (params []opgraph.ShapeID, out opgraph.ShapeID) {
 	g := p.g
 	for _, o := range g.Operands(op) {

@@ -156,7 +156,7 @@ var attrs = sync.OnceValue(func() *attrIndex {
 })
 
 // take reads the value of the attribute of op behind its "=". It returns false
-// for a list of lists too, which is not taken: taken tells that apart.
+// for a list of lists too, which is not taken: taken says whether it did.
 func (r *attrRow) take(p *parser, op opgraph.OpID) (taken, ok bool) {
 	g := p.g
 	switch r.form {

@@ -6,8 +6,8 @@ import (
 	"perfsim/components/opgraph"
 )
 
-// finish is what both readers do once a graph is complete: take the facts out
-// of backend configurations, check the graph, derive trip counts.
+// finish completes a graph that either reader made: take the facts out of
+// backend configurations, check the graph, derive trip counts.
 func finish(g *opgraph.Graph) error {
 	var parser fastjson.Parser
 	for op := range opgraph.OpID(g.NumOps()) {

@@ -34,8 +34,8 @@ func (p *parser) stackTables() bool {
 	}
 }
 
-// isTable takes the title of a table if it is one: a computation may have
-// the same name, a row number tells them apart.
+// isTable takes the title of a table if it is one: a computation may have the
+// same name, a row number distinguishes them.
 func (p *parser) isTable(title string) bool {
 	if !p.isWord(title) {
 		return false

@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 
 // scanner is a cursor over the text of a file. It reads tokens where the
 // grammar asks for them instead of making a token stream: names, opcodes and
-// types share one lexical class and only the place tells them apart. The
+// types share one lexical class and only the place distinguishes them. The
 // first mistake is kept in err; every reading function then reports false.
 type scanner struct {
 	file string

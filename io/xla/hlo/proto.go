@@ -121,8 +121,7 @@ func SniffProto(head []byte) bool {
 // absent stands for an id that a message does not have.
 const absent = math.MinInt64
 
-// compProto is what is known of a computation before its instructions are
-// read.
+// compProto describes a computation before its instructions are read.
 type compProto struct {
 	name, thread string
 	id, root     int64

@@ -648,7 +648,7 @@ func (p *parser) body(at int, name string) (opgraph.OpID, bool) {
 	return op, true
 }
 
-// infer tells the shape of op, or leaves it for the end of the module where
+// infer works out the shape of op, or leaves it for the end of the module where
 // it depends on a computation that comes later.
 func (p *parser) infer(op opgraph.OpID, at int) bool {
 	if !p.inferable(op) {
@@ -661,7 +661,7 @@ func (p *parser) infer(op opgraph.OpID, at int) bool {
 	return true
 }
 
-// inferable reports whether what op depends on has its shape.
+// inferable reports whether the shapes that op depends on are known.
 func (p *parser) inferable(op opgraph.OpID) bool {
 	g := p.g
 	for _, c := range g.Calls(op) {
@@ -677,7 +677,7 @@ func (p *parser) inferable(op opgraph.OpID) bool {
 	return true
 }
 
-// inferLate tells the shapes that had to wait, in as many rounds as the
+// inferLate works out the shapes that had to wait, in as many rounds as the
 // computations call each other deeply.
 func (p *parser) inferLate() bool {
 	for len(p.inter) > 0 {

@@ -12,7 +12,7 @@ import (
 var readDialects = []string{"stablehlo", "mhlo", "chlo", "sdy"}
 
 // frameDialects hold functions and modules, or arithmetic that all dialects
-// use: they do not tell what a module is written in.
+// use: they do not show the dialect of a module.
 var frameDialects = []string{"func", "builtin", "arith", "math"}
 
 // controlDialects hold loops and branches around other operations. Estimating
@@ -82,7 +82,7 @@ func (d *dialectCount) add(n *opInfo, pos int) {
 	}
 }
 
-// refused tells whether the module is of another dialect: more of its
+// refused reports whether the module is of another dialect: more of its
 // operations are foreign than are read. A few foreign operations among
 // StableHLO are kept by name and estimated.
 func (d *dialectCount) refused() bool { return d.foreign > d.read }

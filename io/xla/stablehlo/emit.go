@@ -217,11 +217,11 @@ func (e *emitter) nested(ops []*node, sc *scope) bool {
 	return true
 }
 
-// isBranch tells whether the regions of an operation take what they use from
+// isBranch reports whether the regions of an operation take what they use from
 // around them as one tuple; a while does too.
 func (n *node) isBranch() bool { return n.op == "case" || n.op == "if" }
 
-// isManual tells whether they take it as more arguments.
+// isManual reports whether they take it as more arguments.
 func (n *node) isManual() bool { return n.op == "manual_computation" || n.op == "named_computation" }
 
 // handIn lets a region of n use values from around it: as more arguments of a

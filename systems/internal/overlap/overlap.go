@@ -1,4 +1,4 @@
-// Package overlap tells whether two access patterns touch the same memory.
+// Package overlap reports whether two access patterns touch the same memory.
 package overlap
 
 import (
@@ -8,7 +8,7 @@ import (
 	"perfsim/components"
 )
 
-// Answer is what can be said of two patterns.
+// Answer is the relation of two patterns.
 type Answer uint8
 
 // The answers.
@@ -21,9 +21,9 @@ const (
 // most bounds the exact comparison of strided patterns, in elements.
 const most = 1 << 12
 
-// Of tells whether patterns a and b of module m overlap. Spans that are apart
-// do not; spans that meet are compared element by element where both are
-// small, so that interleaved patterns are distinguished, and overlap otherwise.
+// Of reports whether patterns a and b of module m overlap. Spans that are apart
+// do not; spans that meet are compared element by element where both are small,
+// so that interleaved patterns are distinguished, and overlap otherwise.
 func Of(m *components.Module, a, b components.AccessPattern) Answer {
 	if !placed(a) || !placed(b) {
 		return Unknown
@@ -66,17 +66,17 @@ func Of(m *components.Module, a, b components.AccessPattern) Answer {
 	return No
 }
 
-// placed tells whether the pattern says which memory it touches.
+// placed reports whether the pattern says which memory it touches.
 func placed(o components.AccessPattern) bool {
 	return o.Kind == components.OperandPhysical && len(o.Steps) > 0 && (o.Memory.InDRAM() || o.Memory == components.MemSBUF || o.Memory == components.MemPSUM)
 }
 
 func size(o components.AccessPattern) uint64 { return uint64(max(o.DType.Size(), 1)) }
 
-// contiguous tells whether the pattern touches every byte of its span:
+// contiguous reports whether the pattern touches every byte of its span:
 // dimension by dimension, from the smallest step on, the copies of what has
-// been touched so far reach one another. That an element may be touched more
-// than once is why counting elements does not tell.
+// been touched so far reach one another. Counting elements does not decide,
+// because one may be touched more than once.
 func contiguous(o components.AccessPattern) bool {
 	type dim struct{ step, count uint64 }
 	dims := make([]dim, 0, 8)

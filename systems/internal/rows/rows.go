@@ -32,7 +32,7 @@ func Pick(m *components.Module, order []uint32) (*components.Module, error) {
 	return &out, nil
 }
 
-// again tells whether row k of the result is the second copy of a row.
+// again reports whether row k of the result is the second copy of a row.
 func again(order []uint32, k int) bool { return k > 0 && order[k] == order[k-1] }
 
 // pickAny picks rows of a column of whatever type.
