@@ -53,126 +53,147 @@ type orderNotes struct {
 // are preds[predOff[r]:predOff[r+1]]. cyclic holds rows that form a
 // dependency cycle, nil where there is none.
 func programOrder(rows []ordering, predOff, preds []uint32) (perm []uint32, notes orderNotes, cyclic []uint32) {
-	n := len(rows)
 	order := engineOrder(rows, &notes)
+	v := newLeveling(rows, order, predOff, preds)
+	for v.drain(); v.count < len(rows); v.drain() {
+		if !v.relax() {
+			first := slices.Index(v.done, false)
+			return nil, notes, cycleFrom(uint32(first), v.done, predOff, preds)
+		}
+		notes.relaxed++
+	}
+	return v.byLevel(), notes, nil
+}
 
-	// Successors, and how many predecessors each row still waits for.
-	succOff := make([]uint32, n+1)
+// noRow is the row behind the last one of an engine.
+const noRow = ^uint32(0)
+
+// leveling gives rows their levels, from those that wait for nothing on.
+type leveling struct {
+	order   []uint32 // rows by engine, each in program order
+	rank    []uint32 // of a row in order
+	succOff []uint32 // the successors of r are succ[succOff[r]:succOff[r+1]]
+	succ    []uint32
+	next    []uint32 // row behind a row on its engine, noRow for none
+	turn    []bool   // whether a row waits for the one before it on its engine
+	waits   []uint32 // predecessors that a row still waits for
+	level   []uint32
+	done    []bool
+	count   int // of the rows that are done
+	ready   []uint32
+
+	relaxing  bool
+	outOfTurn ecs.Heap[uint32] // ranks of rows that wait for their turn only
+}
+
+func newLeveling(rows []ordering, order, predOff, preds []uint32) *leveling {
+	n := len(rows)
+	v := &leveling{order: order, succOff: make([]uint32, n+1), succ: make([]uint32, len(preds)), next: make([]uint32, n), turn: make([]bool, n),
+		waits: make([]uint32, n), level: make([]uint32, n), done: make([]bool, n), outOfTurn: ecs.Heap[uint32]{Less: func(a, b uint32) bool { return a < b }}}
 	for _, p := range preds {
-		succOff[p+1]++
+		v.succOff[p+1]++
 	}
 	for i := range n {
-		succOff[i+1] += succOff[i]
+		v.succOff[i+1] += v.succOff[i]
 	}
-	succ := make([]uint32, len(preds))
-	at := slices.Clone(succOff[:n])
+	at := slices.Clone(v.succOff[:n])
 	for r := range n {
 		for _, p := range preds[predOff[r]:predOff[r+1]] {
-			succ[at[p]] = uint32(r)
+			v.succ[at[p]] = uint32(r)
 			at[p]++
 		}
 	}
-	const none = ^uint32(0)
-	next := make([]uint32, n) // on the engine
-	rank := at                // its memory is free again
-	turn := make([]bool, n)   // waits for the instruction before it
+	v.rank = at // its memory is free again
 	for k, r := range order {
-		rank[r] = uint32(k)
-		next[r] = none
+		v.rank[r] = uint32(k)
+		v.next[r] = noRow
 		if k+1 < n && rows[order[k+1]].group == rows[r].group {
-			next[r] = order[k+1]
-			turn[order[k+1]] = true
+			v.next[r] = order[k+1]
+			v.turn[order[k+1]] = true
 		}
 	}
-
-	level := make([]uint32, n)
-	waits := make([]uint32, n)
-	ready := make([]uint32, 0, n)
 	for r := range n {
-		waits[r] = predOff[r+1] - predOff[r]
-		if waits[r] == 0 && !turn[r] {
-			ready = append(ready, uint32(r))
+		if v.waits[r] = predOff[r+1] - predOff[r]; v.waits[r] == 0 && !v.turn[r] {
+			v.ready = append(v.ready, uint32(r))
 		}
 	}
-	done := make([]bool, n)
-	count, stuckAt := 0, 0
-	outOfTurn := ecs.Heap[uint32]{Less: func(a, b uint32) bool { return a < b }} // ranks
-	relaxing := false
-	for {
-		for len(ready) > 0 {
-			r := ready[len(ready)-1]
-			ready = ready[:len(ready)-1]
-			if done[r] {
-				continue
-			}
-			done[r] = true
-			count++
-			l := level[r] + 1
-			if q := next[r]; q != none && turn[q] {
-				turn[q] = false
-				level[q] = max(level[q], l)
-				if waits[q] == 0 {
-					ready = append(ready, q)
-				}
-			}
-			for _, q := range succ[succOff[r]:succOff[r+1]] {
-				waits[q]--
-				level[q] = max(level[q], l)
-				if waits[q] == 0 {
-					if !turn[q] {
-						ready = append(ready, q)
-					} else if relaxing {
-						outOfTurn.Push(rank[q])
-					}
-				}
-			}
-		}
-		if count == n {
-			break
-		}
-		if !relaxing {
-			relaxing = true
-			for _, r := range order {
-				if !done[r] && waits[r] == 0 {
-					outOfTurn.Push(rank[r])
-				}
-			}
-		}
-		found := false
-		for outOfTurn.Len() > 0 && !found {
-			r := order[outOfTurn.Pop()]
-			if found = !done[r]; found {
-				turn[r] = false
-				ready = append(ready, r)
-				notes.relaxed++
-			}
-		}
-		if !found {
-			for ; stuckAt < n && done[stuckAt]; stuckAt++ {
-			}
-			return nil, notes, cycleFrom(uint32(stuckAt), done, predOff, preds)
-		}
-	}
+	return v
+}
 
-	// Sort by level, keeping engine order within one.
+// drain takes rows until none is ready.
+func (v *leveling) drain() {
+	for len(v.ready) > 0 {
+		r := v.ready[len(v.ready)-1]
+		v.ready = v.ready[:len(v.ready)-1]
+		if v.done[r] {
+			continue
+		}
+		v.done[r] = true
+		v.count++
+		l := v.level[r] + 1
+		if q := v.next[r]; q != noRow && v.turn[q] {
+			v.turn[q] = false
+			v.level[q] = max(v.level[q], l)
+			if v.waits[q] == 0 {
+				v.ready = append(v.ready, q)
+			}
+		}
+		for _, q := range v.succ[v.succOff[r]:v.succOff[r+1]] {
+			v.waits[q]--
+			v.level[q] = max(v.level[q], l)
+			switch {
+			case v.waits[q] > 0:
+			case !v.turn[q]:
+				v.ready = append(v.ready, q)
+			case v.relaxing:
+				v.outOfTurn.Push(v.rank[q])
+			}
+		}
+	}
+}
+
+// relax makes the earliest row that waits for its turn only ready, and reports
+// whether there is one.
+func (v *leveling) relax() bool {
+	if !v.relaxing {
+		v.relaxing = true
+		for _, r := range v.order {
+			if !v.done[r] && v.waits[r] == 0 {
+				v.outOfTurn.Push(v.rank[r])
+			}
+		}
+	}
+	for v.outOfTurn.Len() > 0 {
+		r := v.order[v.outOfTurn.Pop()]
+		if !v.done[r] {
+			v.turn[r] = false
+			v.ready = append(v.ready, r)
+			return true
+		}
+	}
+	return false
+}
+
+// byLevel returns the rows by level, those of one level in engine order.
+func (v *leveling) byLevel() []uint32 {
 	top := uint32(0)
-	for _, l := range level {
+	for _, l := range v.level {
 		top = max(top, l)
 	}
 	start := make([]uint32, top+2)
-	for _, l := range level {
+	for _, l := range v.level {
 		start[l+1]++
 	}
-	for i := range top + 1 {
+	for i := range len(start) - 1 {
 		start[i+1] += start[i]
 	}
-	perm = make([]uint32, n)
-	for _, r := range order {
-		l := level[r]
+	perm := make([]uint32, len(v.order))
+	for _, r := range v.order {
+		l := v.level[r]
 		perm[start[l]] = r
 		start[l]++
 	}
-	return perm, notes, nil
+	return perm
 }
 
 // cycleFrom follows unfinished predecessors from row r until one repeats.
