@@ -420,16 +420,19 @@ func (p *pass) sizes(inside map[int32]int) {
 }
 
 // must returns room, smaller than asked for where the machine has none: a
-// single tile always fits, as the tiles were cut for half of SBUF.
+// single tile always fits, as the tiles were cut for half of SBUF. What is
+// smaller leaves a tile's room for what the kernel asks for next.
 func (f *fn) must(n int, tile int64) *region {
 	if r := f.alloc(n, tile); r != nil {
 		return r
 	}
-	for n > 1 {
-		n--
-		if r := f.alloc(n, tile); r != nil {
-			return r
+	for n--; n > 1; n-- {
+		if f.sb.fits(int64(n)*alignTile(tile) + f.l.arr.tile) {
+			return f.alloc(n, tile)
 		}
+	}
+	if r := f.alloc(1, tile); r != nil {
+		return r
 	}
 	if f.l.e.err == nil {
 		f.l.e.err = noRoomError{tile}

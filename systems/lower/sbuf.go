@@ -40,7 +40,7 @@ func newSBUF(size int64, infinite bool, acc *accesses) *sbuf {
 
 // alloc returns a region of n tiles of tileBytes, or nil where there is no room.
 func (s *sbuf) alloc(n int, tileBytes int64) *region {
-	tileBytes = (tileBytes + align - 1) / align * align
+	tileBytes = alignTile(tileBytes)
 	bytes := int64(n) * tileBytes
 	r := &region{mem: components.MemSBUF, bytes: bytes, tileBytes: tileBytes}
 	if s.infinite {
@@ -63,6 +63,17 @@ func (s *sbuf) alloc(n int, tileBytes int64) *region {
 		return r
 	}
 	return nil
+}
+
+// alignTile rounds the size of a tile up to the granularity of addresses.
+func alignTile(bytes int64) int64 { return (bytes + align - 1) / align * align }
+
+// fits reports whether there is room for a region of so many bytes.
+func (s *sbuf) fits(bytes int64) bool {
+	for range s.search(bytes) {
+		return true
+	}
+	return s.infinite
 }
 
 // search yields the free piece that holds bytes, the first one behind what was
