@@ -153,6 +153,24 @@ func TestRandomGraphs(t *testing.T) {
 	})
 }
 
+// Products find room for their results on a machine with little SBUF, whatever
+// their operands take.
+func TestProductsFitSmallSBUF(t *testing.T) {
+	mach := *loadMachine(t, "trn2")
+	mach.Memory.SBUFBytes, mach.Memory.PSUMBanks = 48<<10, 4
+	for _, elem := range []opgraph.ElemType{opgraph.ElemBF16, opgraph.ElemF32, opgraph.ElemF8E4M3FN} {
+		for _, d := range [][3]int64{{200, 2048, 64}, {64, 2048, 200}, {2048, 2048, 2048}, {513, 4096, 3}} {
+			for buffers := 1; buffers <= 4; buffers++ {
+				opt := lower.DefaultOptions()
+				opt.Operands, opt.Buffers = true, buffers
+				if m := lowered(t, matmul(d[0], d[1], d[2], elem), &mach, opt).Module; m.Instr.Len() == 0 {
+					t.Errorf("%v, %v, %d buffers: no instructions", d, elem, buffers)
+				}
+			}
+		}
+	}
+}
+
 // A lowered module that is written as BIR JSON and read again predicts the
 // same.
 func TestRoundTrip(t *testing.T) {
