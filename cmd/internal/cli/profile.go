@@ -328,12 +328,7 @@ func (a *analysing) opsTable(path string) error {
 	if err != nil {
 		return err
 	}
-	a.reports = append(a.reports, rep)
-	if a.f.asJSON {
-		return nil
-	}
-	a.progress.close()
-	return rep.print(a.out, a.f.top)
+	return a.add(rep, func() error { return rep.print(a.out, a.f.top) })
 }
 
 func (a *analysing) nocTrace(path string) error {
@@ -341,12 +336,17 @@ func (a *analysing) nocTrace(path string) error {
 	if err != nil {
 		return err
 	}
+	return a.add(rep, func() error { return printNoC(a.out, rep, a.f.top) })
+}
+
+// add keeps a report, and prints it unless all are printed as JSON.
+func (a *analysing) add(rep any, print func() error) error {
 	a.reports = append(a.reports, rep)
 	if a.f.asJSON {
 		return nil
 	}
 	a.progress.close()
-	return printNoC(a.out, rep, a.f.top)
+	return print()
 }
 
 func (a *analysing) log(c *cobra.Command, path string) error {
