@@ -124,9 +124,12 @@ func (f *fn) outMem(v int32) components.Memory {
 }
 
 // makeRoom takes operands off the chip, the largest first, where they would
-// leave the pass less than half of SBUF.
+// leave the pass less than half of SBUF, unless it has no end.
 func (p *pass) makeRoom(list []int32) {
 	f := p.f
+	if f.sb.infinite {
+		return
+	}
 	var on []int32
 	var sum int64
 	for _, i := range list {
