@@ -3,6 +3,7 @@ package lower_test
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -125,6 +126,9 @@ func TestRandomGraphs(t *testing.T) {
 		opt.Infinite = rapid.Bool().Draw(t, "infinite")
 		write := func() []byte {
 			res, err := lower.Lower(context.Background(), g, &mach, opt)
+			if err != nil && opt.Buffers > 1 && mach.Memory.SBUFBytes < full.Memory.SBUFBytes && strings.Contains(err.Error(), "--buffers may be too many") {
+				t.Skip("a machine with less SBUF may have no room for so many buffers")
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
